@@ -133,6 +133,14 @@ CONSTRAINTS = (
         lambda settings: not _names_given_twice(settings),
         detail=_names_given_twice,
     ),
+    Constraint(
+        ("webhooks.receivers",),
+        "a URL of its own for each receiver",
+        lambda settings: (
+            len({one.url for one in settings.webhooks.receivers})
+            == len(settings.webhooks.receivers)
+        ),
+    ),
     _ordered("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
     _not_both("webhooks.secret_file", "webhooks.secret"),
     Constraint(

@@ -10,6 +10,7 @@ from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.listen import TcpAddress, listen_address
 from musterd.config.secrets import signing_key
 from musterd.config.settings import HttpScope, HttpToken, Settings
+from musterd.config.webhook_urls import is_at
 
 MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue", "metrics")
 TOKEN_LENGTH_MIN = 16  # where others than this machine can try
@@ -34,12 +35,37 @@ def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
     return secret
 
 
-def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The keys that sign webhooks; empty if no secret is set. Raises ConfigError."""
+@frozen(repr=False)
+class SigningKeys:
+    """The keys that sign webhooks: a receiver's own, or those for all others."""
+
+    others: tuple[bytes, ...] = ()
+    by_receiver: Mapping[str, tuple[bytes, ...]] = {}
+
+    def of(self, url: str) -> tuple[bytes, ...]:
+        """Empty if what goes there is not signed."""
+        fitting = [receiver for receiver in self.by_receiver if is_at(url, receiver)]
+        return self.by_receiver[max(fitting, key=len)] if fitting else self.others
+
+    def __len__(self) -> int:
+        return len(self.others) + sum(map(len, self.by_receiver.values()))
+
+
+def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> SigningKeys:
+    """The keys that sign webhooks; none if no secret is set. Raises ConfigError."""
     webhooks = settings.webhooks
-    if not webhooks.secret_file:
-        return tuple(signing_key(secret) for secret in webhooks.secret)
-    key, name = "webhooks.secret_file", webhooks.secret_file
+    others = tuple(signing_key(secret) for secret in webhooks.secret)
+    if webhooks.secret_file:
+        others = _keys_in("webhooks.secret_file", webhooks.secret_file, environ)
+    by_receiver = {
+        one.url: _keys_in("webhooks.receivers", one.secret_file, environ)
+        for one in webhooks.receivers
+    }
+    return SigningKeys(others, by_receiver)
+
+
+def _keys_in(key: str, name: str, environ: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The secrets in a file, one a line."""
     path = find_credential(name, environ) or Path(name)
     lines = [line.strip() for line in _text_of(key, path).splitlines()]
     found: list[bytes] = []

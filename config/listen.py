@@ -3,7 +3,7 @@
 import ipaddress
 import re
 
-from attrs import frozen
+from attrs import define, frozen
 
 from musterd.config.faults import Unfit
 
@@ -35,6 +35,13 @@ class UnixAddress:
     """A socket file; its permissions decide who may use it."""
 
     path: str
+
+
+@define(eq=False)
+class OwnPort:
+    """Where this daemon listens, once it does; None = at no port."""
+
+    number: int | None = None
 
 
 def listen_address(text: str) -> TcpAddress | UnixAddress | None:

@@ -19,7 +19,7 @@ from musterd.config.faults import ConfigError, ConstraintFault, Fault, Unfit, di
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
 from musterd.config.secrets import mask_url
-from musterd.config.settings import HttpToken, Settings, keys, sections
+from musterd.config.settings import HttpToken, Settings, WebhookReceiver, keys, sections
 from musterd.config.strict import Key, describe, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT, beside
 from musterd.config.toml_text import key_text, plain, short_text
@@ -137,6 +137,11 @@ class _Merged:
         self._values["http.tokens"] = tuple(
             evolve(token, token_file=self._file("http.tokens", token.token_file, environ))
             for token in tokens
+        )
+        receivers = cast(tuple[WebhookReceiver, ...], self._values["webhooks.receivers"])
+        self._values["webhooks.receivers"] = tuple(
+            evolve(one, secret_file=self._file("webhooks.receivers", one.secret_file, environ))
+            for one in receivers
         )
         python = cast(str, self._values["catalog.python"])
         if "/" in python:  # else a name for PATH

@@ -29,6 +29,7 @@ from musterd.config.validators import (
     next_job,
     not_empty,
     program,
+    receiver_url,
     rising,
     schema_name,
     signing_secrets,
@@ -243,6 +244,16 @@ class Events:
 
 
 @frozen
+class WebhookReceiver:
+    """A server that webhooks go to, and the file of the secrets that sign what goes there."""
+
+    url: str = at_once("the receiver, and whatever lies below", receiver_url, mask=mask_url)
+    secret_file: str = at_once(
+        "a file with one secret a line; a bare name is a systemd credential", named_file
+    )
+
+
+@frozen
 class Webhooks:
     """Signed requests that report the end of jobs."""
 
@@ -259,6 +270,9 @@ class Webhooks:
     )
     secret_file: str = at_once(
         "a file with one secret a line; a bare name is a systemd credential", file_name
+    )
+    receivers: tuple[WebhookReceiver, ...] = at_once(
+        "[[webhooks.receivers]] with secrets of their own: url, secret_file"
     )
     timeout_seconds: float = at_once(
         "a receiver that takes longer has not received it", Between(0.1, 600)

@@ -156,6 +156,13 @@ def webhook_url(url: str) -> None:
         check_webhook_url(url)
 
 
+@partial(Check, "URL")
+def receiver_url(url: str) -> None:
+    check_webhook_url(url)
+    if "?" in url:
+        raise Unfit("a URL without ?", "a receiver is a host, a port and the beginning of a path")
+
+
 @partial(Check, "`whsec_` and base64, or a list")
 def signing_secrets(secrets: Sequence[str]) -> None:
     for secret in secrets:

@@ -4,6 +4,7 @@ import ipaddress
 import re
 import socket
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -14,6 +15,7 @@ _PORT_MAX = 65_535
 _PORT_DIGITS_MAX = 5  # with zeros before it too: a database's own check takes no more
 _SCHEME = re.compile(r"https?://")
 _AUTHORITY = re.compile(r"https?://([^/?#]*)")
+_DOTS = re.compile(r"(?:^|/|%2f)(?:\.|%2e){1,2}(?:/|%2f|$)", re.IGNORECASE)
 _HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?")
 
 
@@ -63,6 +65,20 @@ def check_allowed(url: str, policy: UrlPolicy) -> None:
     if reach == "private" and not policy.allow_private:
         hint = f"[webhooks] allow_private = true allows {address}"
         raise Unfit("the address of a public host", hint)
+
+
+def is_at(url: str, receiver: str) -> bool:
+    """Whether a webhook's URL is that of a receiver, or below it."""
+    (origin, path), (own, prefix) = _place_of(url), _place_of(receiver)
+    if _DOTS.search(path):  # who knows where it leads
+        return False
+    return origin == own and (path == prefix or path.startswith(prefix.rstrip("/") + "/"))
+
+
+def _place_of(url: str) -> tuple[tuple[str, str, int], str]:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return (parts.scheme, (parts.hostname or "").removesuffix("."), port), parts.path or "/"
 
 
 def _host_and_port(url: str) -> tuple[str, str | None]:

@@ -21,6 +21,7 @@ from musterd import __version__
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
+from musterd.config.listen import OwnPort
 from musterd.config.load import resolve_store_url
 from musterd.config.schedules import of_tenant
 from musterd.config.settings import Settings
@@ -45,6 +46,7 @@ class Node:
     engine: InstrumentedEngine
     metrics: Metrics
     keys: Keys  # of its web side, once there is one
+    own_port: OwnPort
 
 
 def make_node(
@@ -69,7 +71,7 @@ def make_node(
         engine = stores.engine(resolve_store_url(settings, os.environ), settings)
         return InstrumentedEngine(engine, metrics, log, trio.current_time, named)
 
-    keys = Keys()
+    keys, own_port = Keys(), OwnPort()
     engine = engine_of(settings_of(settings, DEFAULT_TENANT))
     plan = DaemonDeps(
         settings=settings,
@@ -85,8 +87,9 @@ def make_node(
         read_secrets=lambda found: _read_secrets(found, keys),
         forget=stores.forget,
         service_manager=service_manager,
+        own_port=lambda: own_port.number,
     )
-    return Node(Daemon(plan), engine, metrics, keys)
+    return Node(Daemon(plan), engine, metrics, keys, own_port)
 
 
 def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:

@@ -354,6 +354,10 @@ def _secret_paths(setup: Setup) -> Iterator[tuple[str, Path]]:
         "webhooks.secret_file": settings.webhooks.secret_file,
     }
     named |= {f"http.tokens.{one.name}": one.token_file for one in settings.http.tokens}
+    named |= {
+        f"webhooks.receivers.{place}": one.secret_file
+        for place, one in enumerate(settings.webhooks.receivers)
+    }
     named |= {f"tenants.{one.name}": one.place.url_file for one in settings.tenants.values()}
     for key, name in named.items():
         if name:

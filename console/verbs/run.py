@@ -29,7 +29,7 @@ from musterd.manager.log import event, set_up_log
 from musterd.manager.node.process import collect_seldom
 from musterd.manager.systemd import ServiceManager, take_service_manager
 from musterd.web.samples import Samples
-from musterd.web.server.listening import address_text, listener_at
+from musterd.web.server.listening import address_text, listener_at, port_of
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
@@ -108,6 +108,7 @@ def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener 
         return
     node.keys.tokens = resolve_http_tokens(settings, os.environ)
     with listener_at(address) as listener:
+        node.own_port.number = port_of(listener)
         yield listener
 
 

@@ -195,7 +195,7 @@ class Daemon:
                 LiveSettings(own), engine, lambda: self._reloader.catalog, self._tenant_limits,
                 plan.node, self._id, lambda: self._reloader.configured, plan.rng, plan.metrics,
                 tenant_log(plan.log, own.tenant), plan.boottime, plan.wall_clock,
-                post=plan.post, load=plan.load,
+                post=plan.post, own_port=plan.own_port, load=plan.load,
             )
         )  # fmt: skip
 

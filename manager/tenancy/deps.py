@@ -44,6 +44,7 @@ class TenancyDeps:
     wall_clock: Callable[[], float]
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))
     post: Post | None = None  # sends a webhook's request; None = over the network
+    own_port: Callable[[], int | None] = lambda: None  # where the web side listens
     load: Callable[[], float | None] = machine_load
 
     @property
@@ -74,6 +75,7 @@ class DaemonDeps:
     read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
     post: Post | None = None  # see `TenancyDeps`
+    own_port: Callable[[], int | None] = lambda: None
     load: Callable[[], float | None] = machine_load
     abandon: Callable[[int], None] = end_process  # work goes on that nothing else can end
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

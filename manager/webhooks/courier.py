@@ -20,6 +20,7 @@ import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import delay_seconds
+from musterd.config.credentials import SigningKeys
 from musterd.config.faults import Unfit
 from musterd.config.settings import Retry, Webhooks
 from musterd.config.webhook_urls import (
@@ -181,6 +182,7 @@ class Sender:
 
     client: Callable[[], HttpClient]
     resolve: Resolve = attrs.field(factory=SystemResolver)
+    own_port: Callable[[], int | None] = lambda: None
 
     async def post(
         self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
@@ -188,6 +190,8 @@ class Sender:
         """Raises `HttpTrouble`, `NotSendable`, `Denied` or `Unresolved`."""
         origin, target = address_of(url)
         addresses = await checked_addresses(origin.host, policy, self.resolve)
+        if origin.port == self.own_port() and any(map(is_of_this_machine, addresses)):
+            raise Denied(f"{origin.host}:{origin.port} is this daemon itself", final=True)
         request = HttpRequest("POST", origin, target, headers, body)
         return await self.client().send(request, ANSWER_BYTES_MAX, addresses)
 
@@ -207,6 +211,20 @@ async def checked_addresses(host: str, policy: UrlPolicy, resolve: Resolve) -> S
             message += ": [webhooks] allow_private = true allows it"
         raise Denied(message, final=literal is not None)
     return list(dict.fromkeys(found))[:ADDRESSES_MAX]
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Whether one of its interfaces has the address: only then can a socket be bound to it."""
+    parsed = ipaddress.ip_address(address)
+    inner = getattr(parsed, "ipv4_mapped", None) or parsed
+    is_v4 = isinstance(inner, ipaddress.IPv4Address)
+    family = socket.AF_INET if is_v4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(inner), 0))
+        except OSError:
+            return False
+    return True
 
 
 PYTHON = "python:"
@@ -240,7 +258,7 @@ class Courier:
     read_job: Callable[[int], Awaitable[JobRecord | None]]
     budget_of: Callable[[str], int | None]
     tenant: str
-    keys: Callable[[], Sequence[bytes]]
+    keys: Callable[[], SigningKeys]
     post: Post
     log: Log
     call_python: CallPython | None = None
@@ -253,9 +271,7 @@ class Courier:
             advice = "set webhooks.secret_file, so that receivers can tell who is calling"
             event(self.log, logging.WARNING, "webhooks are not signed", message=advice)
 
-    async def deliver(
-        self, message: Message, keys: Sequence[bytes], webhooks: Webhooks
-    ) -> Delivery:
+    async def deliver(self, message: Message, keys: SigningKeys, webhooks: Webhooks) -> Delivery:
         """Tries once, within the time limit. Never raises."""
         started_local = trio.current_time()
         try:
@@ -290,11 +306,11 @@ class Courier:
         self,
         message: Message,
         said: Event,
-        keys: Sequence[bytes],
+        signing: SigningKeys,
         webhooks: Webhooks,
         elapsed_seconds: float,
     ) -> Delivery:
-        policy = webhooks.policy
+        policy, keys = webhooks.policy, signing.of(message.url)
         self.warn_if_unsigned(keys)
         body = body_of(said)
         at = message.created_at + timedelta(seconds=message.age_seconds + elapsed_seconds)

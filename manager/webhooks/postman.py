@@ -6,13 +6,13 @@ import heapq
 import logging
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 import attrs
 import trio
 
-from musterd.config.credentials import resolve_signing_keys
+from musterd.config.credentials import SigningKeys, resolve_signing_keys
 from musterd.config.faults import ConfigError
 from musterd.config.settings import LiveSettings, Webhooks
 from musterd.manager.log import Log, event
@@ -184,7 +184,7 @@ class Postman:
             self._may_have_more = is_due
         return is_due
 
-    async def _try(self, scope: trio.CancelScope, message: Message, keys: Sequence[bytes]) -> None:
+    async def _try(self, scope: trio.CancelScope, message: Message, keys: SigningKeys) -> None:
         delivery = given_back(message)
         with scope:
             delivery = await self.courier.deliver(message, keys, self._webhooks)
@@ -258,7 +258,7 @@ def make_mail(deps: TenancyDeps, tools: LiveTools) -> Mail:
         budget_of=lambda kind: deps.catalog().budget_of(kind),
         tenant=tenant,
         keys=lambda: resolve_signing_keys(settings.now, deps.environ),
-        post=deps.post or Sender(tools.now.connections.client).post,
+        post=deps.post or Sender(tools.now.connections.client, own_port=deps.own_port).post,
         log=deps.log,
         call_python=hooks.call,
     )

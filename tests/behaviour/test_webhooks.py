@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import trio
 
+from musterd.config.credentials import SigningKeys
 from musterd.config.secrets import signing_key
 from musterd.manager.tenancy.tenant_duties import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
@@ -113,7 +114,7 @@ async def test_it_is_retried_for_three_days_then_it_has_failed(stage: Stage) -> 
 def postman(stage: Stage, post: Post, told: Callable[[Delivery], None]) -> Postman:
     """One alone, without a node: for what takes days."""
     engine, log = stage.store.engine, logging.getLogger("musterd.stage.postman")
-    keys = (signing_key(SECRET),)
+    keys = SigningKeys((signing_key(SECRET),))
     courier = Courier(engine.jobs.get, lambda _: None, "default", lambda: keys, post, log)
     return Postman(
         engine.outbox, courier, live_settings(), lambda one, _: told(one), log, random.Random(1)

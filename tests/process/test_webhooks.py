@@ -264,3 +264,32 @@ def make_due(home: Home) -> None:
         return
     with closing(sqlite3.connect(home.folder / "musterd.db")) as file, file:
         file.execute("update webhooks set due_at = 0 where state = 'waiting'")
+
+
+def test_a_webhook_cannot_steer_the_daemon_that_sends_it(home: Home) -> None:
+    with home.daemon(*LOCAL) as daemon:
+        daemon.wait_until_ready()
+        port = daemon.address.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost"):
+            url = f"http://{host}:{port}/queue/pause"
+            assert home.call("enqueue", "noop", "--webhook", url, *LOCAL).code == 0
+        eventually(lambda: [one["state"] for one in listed(home)] == ["failed"] * 2)
+        assert all("this daemon itself" in one["error"] for one in listed(home))
+        assert home.call("status", "--json").json["queue"]["paused"] is False
+
+
+def test_a_receiver_with_a_secret_of_its_own_knows_what_is_meant_for_it(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "own").write_text(NEXT_SECRET)
+    with hooked() as receiver, hooked() as other:
+        origin = receiver.url.partition("/hook")[0]
+        own = f'webhooks.receivers=[{{url = "{origin}", secret_file = "{tmp_path / "own"}"}}]'
+        with home.daemon(*SIGNED, "--set", own) as daemon:
+            daemon.wait_until_ready()
+            for one in (receiver, other):
+                enqueue(home, one)
+            eventually(lambda: is_delivered(home) and len(listed(home)) == 2)
+        (got,), (elsewhere,) = receiver.got, other.got
+    assert (genuine(got, NEXT_SECRET), genuine(got)) == (True, False)
+    assert (genuine(elsewhere, NEXT_SECRET), genuine(elsewhere)) == (False, True)

@@ -14,7 +14,7 @@ from attrs import frozen
 from musterd.config import settings as shapes
 from musterd.config.load import SHIPPED_FILE
 from musterd.config.retention import Ages
-from musterd.config.settings import HttpToken, keys, sections
+from musterd.config.settings import HttpToken, WebhookReceiver, keys, sections
 from musterd.config.validators import Between, Check
 from tests.support.pages import DOCS
 
@@ -34,6 +34,7 @@ _WITHOUT_CHECK: Mapping[Any, str] = {
     str: "text",
     Ages: "table of the two keys above",
     tuple[HttpToken, ...]: "list of tables",
+    tuple[WebhookReceiver, ...]: "list of tables",
     tuple[Path, ...]: "list of paths",
 }
 

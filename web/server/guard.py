@@ -134,6 +134,8 @@ class Guard:
             return problem(
                 HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or the host of http.listen"
             )
+        if "webhook-id" in headers:
+            return problem(HTTPStatus.FORBIDDEN, "this is a webhook, and no receiver is here")
         if place.partition("?")[0] not in OPEN_PATHS and self._holder(headers) is None:
             return self._unknown(method, place, headers)
         if method not in READING_METHODS and not _is_own_page(headers, self.keys):

@@ -37,6 +37,12 @@ def address_text(listener: trio.SocketListener) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def port_of(listener: trio.SocketListener) -> int | None:
+    """None = it is a socket of the file system."""
+    name = listener.socket.getsockname()
+    return None if isinstance(name, str) else int(name[1])
+
+
 @contextmanager
 def _tcp_socket(address: TcpAddress) -> Generator[socket.socket, None, None]:
     family, place = _resolved(address)

@@ -60,6 +60,12 @@ async def test_on_loopback_only_this_machines_names_are_known(host: str, status:
         assert (await web.get("/status", {"Host": host})).status == status
 
 
+async def test_a_webhook_of_any_daemon_does_nothing_here() -> None:
+    async with serving() as web:
+        answer = await web.get("/drain", {"webhook-id": "msg_1"}, method="POST")
+        assert (answer.status, web.node.drained) == (403, 0)
+
+
 async def test_every_answer_tells_browsers_to_be_careful() -> None:
     async with serving(token=TOKEN) as web:
         for path in ("/livez", "/status", "/nowhere"):

@@ -15,6 +15,7 @@ from musterd.manager.webhooks.courier import (
     SystemResolver,
     Unresolved,
     checked_addresses,
+    is_of_this_machine,
 )
 from musterd.workers.runners.http_client import HttpClient
 from musterd.workers.runners.http_messages import HttpTrouble
@@ -101,6 +102,21 @@ async def test_where_one_address_is_dead_the_next_is_tried() -> None:
         sender = Sender(HttpClient, Names(["127.0.0.2", "127.0.0.1"]))
         answer = await sender.post(f"http://a.example:{server.port}/", {}, b"", ANY_URL)
     assert answer.status == 204
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::ffff:127.0.0.1", "::1"])
+async def test_the_daemon_itself_is_never_called(address: str) -> None:
+    async with scripted([OK]) as server:
+        sender = Sender(HttpClient, Names([address]), own_port=lambda: server.port)
+        with pytest.raises(Denied, match="this daemon itself") as denied:
+            await sender.post(f"http://a.example:{server.port}/drain", {}, b"", ANY_URL)
+        assert denied.value.final
+        assert server.seen == []
+
+
+def test_only_addresses_of_this_machine_are_its_own() -> None:
+    assert not is_of_this_machine(PUBLIC)
+    assert not is_of_this_machine("2606:4700::1")
 
 
 async def test_the_certificate_must_be_that_of_the_name() -> None:

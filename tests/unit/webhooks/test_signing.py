@@ -1,13 +1,14 @@
 """Signatures as Standard Webhooks has them."""
 
 import base64
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.config.credentials import resolve_signing_keys
+from musterd.config.credentials import SigningKeys, resolve_signing_keys
 from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load
 from musterd.config.secrets import signing_key
@@ -79,17 +80,18 @@ def test_a_secret_that_cannot_sign_is_refused_and_not_shown(secret: str) -> None
 
 def test_one_secret_and_a_list_of_them_are_read() -> None:
     keys = (signing_key(PUBLISHED), signing_key(OTHER))
-    assert resolve_signing_keys(told(), {}) == ()
-    assert resolve_signing_keys(told(f"webhooks.secret={PUBLISHED}"), {}) == keys[:1]
+    assert resolve_signing_keys(told(), {}) == SigningKeys()
+    assert resolve_signing_keys(told(f"webhooks.secret={PUBLISHED}"), {}) == SigningKeys(keys[:1])
     both = told(f'webhooks.secret=["{PUBLISHED}", "{OTHER}"]')
-    assert resolve_signing_keys(both, {}) == keys
+    assert resolve_signing_keys(both, {}) == SigningKeys(keys)
     assert PUBLISHED not in repr(both)
 
 
 def test_a_file_holds_one_a_line(tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text(f"{PUBLISHED}\n\n{OTHER}\n")
     from_file = told(f"webhooks.secret_file={tmp_path / 'secrets'}")
-    assert resolve_signing_keys(from_file, {}) == (signing_key(PUBLISHED), signing_key(OTHER))
+    found = resolve_signing_keys(from_file, {})
+    assert found == SigningKeys((signing_key(PUBLISHED), signing_key(OTHER)))
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     from_systemd = load(None, environ, ["webhooks.secret_file=secrets"], ABSENT).settings
     assert len(resolve_signing_keys(from_systemd, environ)) == 2
@@ -119,3 +121,49 @@ def test_a_file_that_is_missing_is_a_fault(tmp_path: Path) -> None:
 def test_only_one_of_the_two_is_given() -> None:
     with pytest.raises(ConfigError, match="secret or secret_file, not both"):
         told(f"webhooks.secret={PUBLISHED}", "webhooks.secret_file=/x")
+
+
+def test_a_receiver_has_keys_of_its_own_and_nobody_else_has_them(tmp_path: Path) -> None:
+    (tmp_path / "shop").write_text(PUBLISHED)
+    (tmp_path / "hooks").write_text(OTHER)
+    tables = (
+        f'{{url = "https://shop.example", secret_file = "{tmp_path / "shop"}"}}',
+        f'{{url = "https://shop.example/hooks", secret_file = "{tmp_path / "hooks"}"}}',
+    )
+    others = "whsec_" + base64.b64encode(b"o" * 24).decode()
+    wanted = told(f"webhooks.receivers=[{', '.join(tables)}]", f"webhooks.secret={others}")
+    found = resolve_signing_keys(wanted, {})
+    for url, secret in (
+        ("https://shop.example", PUBLISHED),
+        ("https://SHOP.example:443/hook?a=1", PUBLISHED),
+        ("https://shop.example/hooks", OTHER),
+        ("https://shop.example/hooks/a/b", OTHER),
+        ("https://shop.example/hooks?x", OTHER),
+        ("https://shop.example.evil.example/hooks", others),
+        ("https://shop.example:8443/hooks", others),
+        ("http://shop.example/hooks", others),
+        ("https://evil.example/https://shop.example/hooks", others),
+        ("https://shop.example/hooks/../x", others),
+        ("https://shop.example/hooks/%2e%2E/x", others),
+        ("https://shop.example/hooks%2f..%2fx", others),
+    ):
+        assert found.of(url) == (signing_key(secret),), url
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        ('url = "", secret_file = "x"', "a URL of 1 to"),
+        ('url = "https://a.example/?a", secret_file = "x"', "a URL without ?"),
+        ('url = "https://a.example"', "found no secret_file, wanted one"),
+    ],
+)
+def test_what_is_no_receiver_is_refused(table: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(complaint)):
+        told(f"webhooks.receivers=[{{{table}}}]")
+
+
+def test_a_receiver_given_twice_is_refused() -> None:
+    table = '{url = "https://a.example", secret_file = "x"}'
+    with pytest.raises(ConfigError, match="a URL of its own for each receiver"):
+        told(f"webhooks.receivers=[{table}, {table}]")
