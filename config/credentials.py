@@ -8,8 +8,9 @@ from attrs import field, frozen
 
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.listen import TcpAddress, listen_address
+from musterd.config.outside import HttpScope, HttpToken
 from musterd.config.secrets import signing_key
-from musterd.config.settings import HttpScope, HttpToken, Settings
+from musterd.config.settings import Settings
 from musterd.config.webhook_urls import is_at
 
 MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue", "metrics")

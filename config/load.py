@@ -16,10 +16,11 @@ from musterd.config.constraints import CONSTRAINTS, Constraint
 from musterd.config.credentials import find_credential, read_secret
 from musterd.config.document import Document, read_document
 from musterd.config.faults import ConfigError, ConstraintFault, Fault, Unfit, did_you_mean
+from musterd.config.outside import HttpToken, WebhookReceiver
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
 from musterd.config.secrets import mask_url
-from musterd.config.settings import HttpToken, Settings, WebhookReceiver, keys, sections
+from musterd.config.settings import Settings, keys, sections
 from musterd.config.strict import Key, describe, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT, beside
 from musterd.config.toml_text import key_text, plain, short_text

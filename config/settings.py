@@ -2,7 +2,7 @@
 running node adopts a new value. Also the timing of a lease, which follows from them.
 
 The defaults are in `default.toml`; its comments, the reference and the manual page are generated
-from these declarations (`make reference`).
+from these declarations (`make reference`). Retention, HTTP and webhooks have modules of their own.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,9 +13,10 @@ from typing import Literal, cast
 import attrs
 from attrs import AttrsInstance, frozen
 
+from musterd.config.outside import Http, Webhooks
 from musterd.config.retention import Retention
 from musterd.config.schedules import Schedule
-from musterd.config.secrets import mask_all, mask_url, secret_texts
+from musterd.config.secrets import mask_url
 from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
     STORE_SCHEMES,
@@ -23,26 +24,17 @@ from musterd.config.validators import (
     at_once,
     at_restart,
     file_name,
-    listen_text,
-    named_file,
     next_claim,
     next_job,
-    not_empty,
     program,
-    receiver_url,
     rising,
     schema_name,
-    signing_secrets,
     store_url,
-    token_name,
-    webhook_url,
 )
-from musterd.config.webhook_urls import UrlPolicy
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Jitter = Literal["full", "equal", "none"]
 OnLeaseLost = Literal["requeue", "fail", "pause"]
-HttpScope = Literal["read", "enqueue", "metrics", "admin"]  # what the holder of a token may do
 
 _HOUR = 3_600
 _DAY = 86_400
@@ -240,93 +232,6 @@ class Events:
     keep_hours: float = at_once("events older than this are deleted", Between(0.01, 100_000))
     progress_interval_ms: int = at_once(
         "progress of one job is written and told at most this often", Between(10, 60_000)
-    )
-
-
-@frozen
-class WebhookReceiver:
-    """A server that webhooks go to, and the file of the secrets that sign what goes there."""
-
-    url: str = at_once("the receiver, and whatever lies below", receiver_url, mask=mask_url)
-    secret_file: str = at_once(
-        "a file with one secret a line; a bare name is a systemd credential", named_file
-    )
-
-
-@frozen
-class Webhooks:
-    """Signed requests that report the end of jobs."""
-
-    url: str = at_once(
-        "receives the end of every job; a URL of the kind or the job takes precedence",
-        webhook_url,
-        mask=mask_url,
-    )
-    secret: tuple[str, ...] = at_once(
-        'signs requests: "whsec_..."; to rotate it, a list: all of them sign',
-        signing_secrets,
-        mask=mask_all,
-        read=secret_texts,
-    )
-    secret_file: str = at_once(
-        "a file with one secret a line; a bare name is a systemd credential", file_name
-    )
-    receivers: tuple[WebhookReceiver, ...] = at_once(
-        "[[webhooks.receivers]] with secrets of their own: url, secret_file"
-    )
-    timeout_seconds: float = at_once(
-        "a receiver that takes longer has not received it", Between(0.1, 600)
-    )
-    retry_base_seconds: float = at_once(
-        "longest pause before the first retry; doubles with each further one", Between(0.01, _DAY)
-    )
-    retry_max_seconds: float = at_once(
-        "longest pause of all, whatever the receiver asks for", Between(0.01, 7 * _DAY)
-    )
-    give_up_after_hours: float = at_once(
-        "after this the delivery has failed for good", Between(0, 10_000)
-    )
-    concurrency: int = at_once(
-        "requests in flight at once, for each tenant on a node", Between(1, 1_000)
-    )
-    allow_private: bool = at_once("also call loopback and private addresses")
-    allow_http: bool = at_once("also call http:// URLs, which anybody on the way can read")
-    include_payload: bool = at_once("send the job's payload too")
-
-    @property
-    def policy(self) -> UrlPolicy:
-        return UrlPolicy(self.allow_http, self.allow_private)
-
-
-@frozen
-class HttpToken:
-    """A bearer token of its own: a name for the log, the file that holds it, what it allows."""
-
-    name: str = at_once("whose token it is, for refusals and the log", token_name)
-    token_file: str = at_once(
-        "a file that holds the token; a bare name is a systemd credential", named_file
-    )
-    scopes: tuple[HttpScope, ...] = at_once(
-        "what it allows: read, enqueue, metrics, admin", not_empty
-    )
-
-
-@frozen
-class Http:
-    """The HTTP API and page: where it listens, who may use it."""
-
-    listen: str = at_restart('host:port; "unix:/path" = a socket; "" = off', listen_text)
-    token: str = at_once(
-        "bearer token that allows everything; required to listen beyond loopback", mask=mask_all
-    )
-    token_file: str = at_once(
-        "a file that holds the token; a bare name is a systemd credential", file_name
-    )
-    tokens: tuple[HttpToken, ...] = at_once(
-        "more, [[http.tokens]]: name, token_file, scopes (read, enqueue, metrics, admin)"
-    )
-    max_event_readers: int = at_restart(
-        "most readers of GET /events, beside 100 other requests", Between(0, 100_000)
     )
 
 

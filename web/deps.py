@@ -11,8 +11,9 @@ from attrs import define, frozen
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.credentials import BearerToken
+from musterd.config.outside import HttpScope
 from musterd.config.schedules import Schedule
-from musterd.config.settings import HttpScope, Settings
+from musterd.config.settings import Settings
 from musterd.config.webhook_urls import STRICT, UrlPolicy
 from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics

@@ -22,7 +22,8 @@ from musterd import __version__
 from musterd.catalog.kinds import delay_seconds
 from musterd.config.credentials import SigningKeys
 from musterd.config.faults import Unfit
-from musterd.config.settings import Retry, Webhooks
+from musterd.config.outside import Webhooks
+from musterd.config.settings import Retry
 from musterd.config.webhook_urls import (
     UrlPolicy,
     address_in,

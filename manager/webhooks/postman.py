@@ -14,7 +14,8 @@ import trio
 
 from musterd.config.credentials import SigningKeys, resolve_signing_keys
 from musterd.config.faults import ConfigError
-from musterd.config.settings import LiveSettings, Webhooks
+from musterd.config.outside import Webhooks
+from musterd.config.settings import LiveSettings
 from musterd.manager.log import Log, event
 from musterd.manager.node.process import came_in_time
 from musterd.manager.tenancy.deps import TenancyDeps

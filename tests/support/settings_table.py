@@ -13,8 +13,9 @@ from attrs import frozen
 
 from musterd.config import settings as shapes
 from musterd.config.load import SHIPPED_FILE
+from musterd.config.outside import HttpToken, WebhookReceiver
 from musterd.config.retention import Ages
-from musterd.config.settings import HttpToken, WebhookReceiver, keys, sections
+from musterd.config.settings import keys, sections
 from musterd.config.validators import Between, Check
 from tests.support.pages import DOCS
 

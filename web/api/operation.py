@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from musterd.config.credentials import BearerToken
-from musterd.config.settings import HttpScope
+from musterd.config.outside import HttpScope
 from musterd.web.deps import HttpDeps, TenantAccess
 from musterd.web.samples import Samples
 from musterd.web.ui.live import LiveViews

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from musterd import __version__
-from musterd.config.settings import HttpScope
+from musterd.config.outside import HttpScope
 from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.lifecycle import Action
 from musterd.web.api import jobs, node

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.config.load import load
-from musterd.config.settings import Webhooks
+from musterd.config.outside import Webhooks
 from musterd.manager.webhooks.courier import given_back, judge, try_again
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.runners.http_messages import Answer
