@@ -8,26 +8,11 @@ from uuid import UUID
 
 import trio
 
-from musterd.store.control import ControlResult
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
-from musterd.store.jobs import Enqueued, NewJob
-from musterd.store.leases import (
-    Claim,
-    ClaimRequest,
-    Ends,
-    Exchange,
-    Hold,
-    ProgressNote,
-    Reaped,
-    ReapRequest,
-    Renewal,
-)
-from musterd.store.lifecycle import Action
-from musterd.store.phases import PhaseStep
+from musterd.store.leases import Ends
 from musterd.store.queue import Hint, IdleCheck
 from musterd.store.retention import BatchResult, JobPosition, RetentionTask
-from musterd.store.schedules import Fired, Firing
 from musterd.store.wrapped import wrapped
 from tests.simulation import operations
 from tests.simulation.operations import Operations
@@ -73,9 +58,32 @@ class PartLine(PartOverlay):
         self._line, self._engine = line, getattr(line.engine, name)
         super().__init__(wrapped(self._engine, name, line.pass_on))
 
+    async def ask(self, method: str, operation: str, told: Operations, *values: Any) -> Any:
+        call = getattr(self._engine, method)
+        return await self._line.ask(operation, lambda: call(*values), told)
+
+    def act(self, duty: str) -> None:
+        """Work of this duty has its effect now."""
+        self._line.watched_duties.act(duty)
+
+
+def asked(method: str, operation: str, told: Callable[..., Operations], duty: str = "") -> Any:
+    """The engine's method. Written down is what `told` makes of its arguments; `duty`: whose work
+    it is.
+    """
+
+    async def ask(part: PartLine, *values: Any) -> Any:
+        if duty:
+            part.act(duty)
+        return await part.ask(method, operation, told(*values), *values)
+
+    return ask
+
 
 class DutiesLine(PartLine):
     """The duties over a line. `act`: work of one has its effect now."""
+
+    renew = asked("renew", "duties_renew", operations.renew_duties)
 
     def __init__(self, line: Line) -> None:
         super().__init__(line, "duties")
@@ -94,13 +102,6 @@ class DutiesLine(PartLine):
         self._terms |= dict.fromkeys(sorted(taken), holder.term)
         return taken
 
-    async def renew(self, reports: Sequence[DutyReport], lease_seconds: float) -> frozenset[str]:
-        told = operations.renew_duties(reports, lease_seconds)
-        kept: frozenset[str] = await self._line.ask(
-            "duties_renew", lambda: self._engine.renew(reports, lease_seconds), told
-        )
-        return kept
-
     async def release(self, reports: Sequence[DutyReport]) -> None:
         terms: dict[str, bytes] = {}
 
@@ -113,72 +114,28 @@ class DutiesLine(PartLine):
 
 
 class JobsLine(PartLine):
-    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        made: list[Enqueued] = await self._line.ask(
-            "enqueue", lambda: self._engine.enqueue_keyed(jobs), operations.enqueue(jobs)
-        )
-        return made
+    enqueue_keyed = asked("enqueue_keyed", "enqueue", operations.enqueue)
 
 
 class LeasesLine(PartLine):
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        told = operations.exchange(ends.all(), claim)
+    claims_under = asked("claims_under", "claims_under", operations.read_back)
+    renew = asked("renew", "renew", operations.renew)
+    note_progress = asked("note_progress", "note_progress", operations.progress)
+    reap = asked("reap", "reap", operations.reap, duty="reaping")
+
+    async def exchange(self, ends: Ends, claim: Any, now_local: float) -> Any:
         name = "settle" if ends.are_any else "claim"
-        done: Exchange = await self._line.ask(
-            name, lambda: self._engine.exchange(ends, claim, now_local), told
-        )
-        return done
-
-    async def claims_under(self, token: UUID) -> list[Claim]:
-        told = operations.read_back(token)
-        found: list[Claim] = await self._line.ask(
-            "claims_under", lambda: self._engine.claims_under(token), told
-        )
-        return found
-
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-    ) -> Renewal:
-        told = operations.renew(holds, lease_seconds)
-        renewal: Renewal = await self._line.ask(
-            "renew", lambda: self._engine.renew(holds, lease_seconds, now_local), told
-        )
-        return renewal
-
-    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        told = operations.progress(notes)
-        taken: frozenset[int] = await self._line.ask(
-            "note_progress", lambda: self._engine.note_progress(notes), told
-        )
-        return taken
-
-    async def reap(self, request: ReapRequest) -> list[Reaped]:
-        self._line.watched_duties.act("reaping")
-        reaped: list[Reaped] = await self._line.ask(
-            "reap", lambda: self._engine.reap(request), operations.reap()
-        )
-        return reaped
+        told = operations.exchange(ends.all(), claim)
+        return await self.ask("exchange", name, told, ends, claim, now_local)
 
 
 class ControlLine(PartLine):
-    async def apply(self, action: Action, job_id: int) -> ControlResult:
-        told = operations.control(action, job_id)
-        done: ControlResult = await self._line.ask(
-            "control", lambda: self._engine.apply(action, job_id), told
-        )
-        return done
+    apply = asked("apply", "control", operations.control)
 
 
 class QueueLine(PartLine):
-    async def pause(self, by: str) -> bool:
-        told = operations.queue("pause_queue")
-        paused: bool = await self._line.ask("pause_queue", lambda: self._engine.pause(by), told)
-        return paused
-
-    async def resume(self) -> bool:
-        told = operations.queue("resume_queue")
-        resumed: bool = await self._line.ask("resume_queue", self._engine.resume, told)
-        return resumed
+    pause = asked("pause", "pause_queue", operations.pause)
+    resume = asked("resume", "resume_queue", operations.resume)
 
     async def wait_for_hint(self) -> Hint:
         return await self._line.wait_for_hint()
@@ -200,22 +157,11 @@ class IdleLine:
 
 
 class PhasesLine(PartLine):
-    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
-        told = operations.phases(steps)
-        taken: frozenset[int] = await self._line.ask(
-            "phases_advance", lambda: self._engine.advance(steps), told
-        )
-        return taken
+    advance = asked("advance", "phases_advance", operations.phases)
 
 
 class SchedulesLine(PartLine):
-    async def fire(self, firing: Firing) -> Fired:
-        self._line.watched_duties.act("schedules")
-        told = operations.fire(firing)
-        fired: Fired = await self._line.ask(
-            "schedules_fire", lambda: self._engine.fire(firing), told
-        )
-        return fired
+    fire = asked("fire", "schedules_fire", operations.fire, duty="schedules")
 
 
 class RetentionLine(PartLine):

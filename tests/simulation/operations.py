@@ -133,7 +133,7 @@ def read_back(token: object) -> Operations:
     return Operations([Asked("read_back", {"token": str(token)})], told)
 
 
-def renew(holds: Sequence[Hold], lease_seconds: float | None) -> Operations:
+def renew(holds: Sequence[Hold], lease_seconds: float | None, _now_local: float) -> Operations:
     """One that extends nothing is no renewal."""
     if lease_seconds is None:
         return Operations([], nothing)
@@ -185,8 +185,12 @@ def control(action: Action, job_id: int) -> Operations:
     return Operations([Asked(action.value, {"job": job_id})], told)
 
 
-def queue(op: str) -> Operations:
-    return Operations([Asked(op, {})], _done)
+def pause(_by: str) -> Operations:
+    return Operations([Asked("pause_queue", {})], _done)
+
+
+def resume() -> Operations:
+    return Operations([Asked("resume_queue", {})], _done)
 
 
 def _done(_: object) -> list[Told]:
@@ -198,7 +202,7 @@ def nothing(_: object) -> list[Told]:
     return []
 
 
-def reap() -> Operations:
+def reap(_request: object) -> Operations:
     def told(reaped: Sequence[Reaped]) -> list[Told]:
         jobs = [{"job": one.id, "attempt": one.attempt, "state": one.state.value} for one in reaped]
         return [Told("ok", {"jobs": jobs})]
