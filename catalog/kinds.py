@@ -122,6 +122,7 @@ class WorkKind:
     retry_on: tuple[str, ...] = ()  # error types that are retried though the kind is not retryable
     budgets: Mapping[str, int] = field(factory=dict[str, int])
     max_running: int | None = None  # in the whole cluster
+    max_wait_seconds: float | None = None  # its promise; 0 = none, None = that of all kinds
     retention: Ages = field(factory=Ages)
     broken: str | None = None  # why it can't run here: its jobs wait
     webhook: str | None = None  # receives the end of its jobs
@@ -162,6 +163,11 @@ def _caps_of(kinds: Iterable[WorkKind]) -> Caps:
     return tuple((kind.name, kind.max_running) for kind in kinds if kind.max_running is not None)
 
 
+def _promises_of(kinds: Iterable[WorkKind]) -> Mapping[str, float]:
+    own = ((kind.name, kind.max_wait_seconds) for kind in kinds)
+    return MappingProxyType({name: seconds for name, seconds in own if seconds is not None})
+
+
 @frozen(eq=False)
 class Catalog(Mapping[str, WorkKind]):
     """All kinds by name; if a name is given twice, the later kind counts. Immutable."""
@@ -169,6 +175,9 @@ class Catalog(Mapping[str, WorkKind]):
     _kinds: Mapping[str, WorkKind] = field(converter=_by_name)
     caps: Caps = field(
         init=False, default=Factory(lambda self: _caps_of(self.values()), takes_self=True)
+    )
+    promises: Mapping[str, float] = field(
+        init=False, default=Factory(lambda self: _promises_of(self.values()), takes_self=True)
     )
 
     def __getitem__(self, name: str) -> WorkKind:

@@ -166,6 +166,7 @@ def _kind(
         retry_on=table.retry_on,
         budgets=inner.budgets,
         max_running=table.max_running,
+        max_wait_seconds=table.max_wait_seconds,
         webhook=table.webhook or None,
         retention=inner.retention,
     )

@@ -267,6 +267,9 @@ class KindTable(DoingTable):
     max_running: int | None = field(
         default=None, validator=attrs.validators.optional(Between(1, 1_000_000))
     )
+    max_wait_seconds: float | None = field(
+        default=None, validator=attrs.validators.optional(Between(0, 30 * _DAY))
+    )
     webhook: str = field(default="", validator=webhook_url)
     phases: int | None = read_by(phase_count, default=None)  # how many
 

@@ -104,7 +104,15 @@ class Store:
 class Scaling:
     """When the crew grows and when it shrinks."""
 
-    policy: Literal["demand", "depth"] = at_once("demand: jobs due + running; depth: jobs waiting")
+    policy: Literal["demand", "depth", "latency"] = at_once(
+        "demand: due + running jobs; depth: due; latency: by promise"
+    )
+    max_wait_seconds: float = at_once(
+        "promise of kinds that name none: jobs start within this; 0 = none", Between(0, 30 * _DAY)
+    )
+    headroom: float = at_once(
+        "latency: how busy the crew may be with what arrives all the time", Between(0.1, 1)
+    )
     up_cooldown_seconds: float = at_once("least time between two steps up", Between(0, _DAY))
     down_cooldown_seconds: float = at_once("least time between two steps down", Between(0, _DAY))
     stabilization_seconds: float = at_once(

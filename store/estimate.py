@@ -70,7 +70,12 @@ def estimate(seen: WhyFacts) -> Estimate:
 
 def service(nodes: Iterable[NodeRecord], kind: str) -> Service | None:
     """What the nodes have measured of this kind, put together; None = nothing."""
-    found = [one for node in nodes if (one := node.named.get(kind)) is not None and one.runs]
+    return together(one for node in nodes if (one := node.named.get(kind)) is not None)
+
+
+def together(measured: Iterable[KnownKind]) -> Service | None:
+    """One kind as several nodes have measured it."""
+    found = [one for one in measured if one.runs]
     runs = sum(one.runs for one in found)
     if not runs:
         return None

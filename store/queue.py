@@ -4,6 +4,7 @@ an idle node may stop asking; the `queue` and `idle` parts of an engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -15,6 +16,7 @@ from musterd.store.lifecycle import JobState
 
 BEHIND_BOUND = 10_000  # what stands behind is counted one by one up to here
 FIRST_BEHIND = 10
+LINE_MAX = 2_000  # rows of the line that one look reads
 
 
 class Hint(NamedTuple):
@@ -37,6 +39,25 @@ class SpareCapacity:
     unhired_before: int = 0
 
 
+class Waiting(NamedTuple):
+    """Neighbours in line: jobs of one kind with one due time."""
+
+    kind: str
+    number: int
+    last_id: int
+    waited_seconds: float  # below 0: they become due in so long
+
+
+@attrs.frozen
+class Line:
+    """The first jobs in line, in the order of claims, with those that become due soon; and how many
+    more may stand behind them.
+    """
+
+    waiting: Sequence[Waiting] = ()
+    unseen: int = 0
+
+
 @attrs.frozen
 class QueueView:
     """What the supervisor sees: bounded, however long the queue is."""
@@ -48,6 +69,7 @@ class QueueView:
     others: SpareCapacity = SpareCapacity()  # what the other nodes could do
     lot: int = 0  # the same number for all who see the same first due job
     room: int | None = None  # how many more jobs may be leased; None = no bound was asked about
+    line: Line | None = None  # None = it was not asked about
 
 
 @attrs.frozen
@@ -82,11 +104,16 @@ class Queue(Protocol):
     """The queue of one store. Errors as for `Engine`."""
 
     async def observe(
-        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+        self,
+        limit: int,
+        me: UUID | None = None,
+        leased_max: int | None = None,
+        horizon_seconds: float | None = None,
     ) -> QueueView:
         """Counts due and claimable jobs up to `limit`; for the node `me`, how many more jobs the
         other nodes could run that live and are running; and, where there is a bound, how many more
-        jobs may be leased.
+        jobs may be leased. With `horizon_seconds` also reads the line, as far as jobs are due
+        within so long.
         """
         ...
 

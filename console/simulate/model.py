@@ -6,6 +6,7 @@ from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import groupby, islice
 from math import ceil, floor, inf, nan
 from typing import Any
 
@@ -13,6 +14,10 @@ import attrs
 
 from musterd.console.simulate.trace import NONE, PLACES, Trace, Waits, waits_object, waits_of
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
+from musterd.manager.scaling.latency import Work
+from musterd.manager.scaling.service_times import Arrivals, ServiceTimes
+from musterd.store.estimate import together
+from musterd.store.queue import LINE_MAX, Line, Waiting
 
 STRETCHES = 240  # of the trace's span, for the queue's curve
 STRETCH_SECONDS_MIN = 0.001
@@ -71,7 +76,7 @@ class _Scaler:
         self._run = Run(on.waits, self._sizes, on.peaks.peaks, on.peaks.stretch_seconds)
         self._grew: bool | None = None  # the last change
         self._is_calm = False  # the last decision was to leave the crew as it is
-        self._seen = self._look()
+        self._seen = self._look(0.0)
 
     def is_over(self) -> bool:
         at_rest = self._simulated.size == self._settings.rest_size
@@ -105,10 +110,12 @@ class _Scaler:
         a job waits; any other is examined when something happens or no longer holds it back.
         """
         on, soonest = self._simulated, self._tick + 1
-        self._seen = self._look()  # as it stays until then
+        self._seen = self._look(self._time(self._tick))  # as it stays until then
         if on.size == self._settings.rest_size and not on.queue:
             on.advance(inf, stops_at_queue=True)
             return max(soonest, self._tick_at(on.now)) if on.queue else None
+        if self._settings.policy.policy == "latency":
+            return soonest  # the longer jobs wait, the more workers they need
         found = self._held_until()
         if on.next_at() < inf:
             found = min(found, self._tick_at(on.next_at()))
@@ -140,18 +147,20 @@ class _Scaler:
         on, now = self._simulated, self._time(tick)
         self._tick = tick
         self._run.decisions += 1
-        plan, self._memory = decide(self._look(), self._memory, self._settings.policy, now)
+        plan, self._memory = decide(self._look(now), self._memory, self._settings.policy, now)
         self._is_calm = plan.desired == on.size
         if not self._is_calm:
             before = on.size
             on.resize(plan.desired, now)
             self._note(before, now)
 
-    def _look(self) -> Situation:
-        on, most = self._simulated, self._settings.policy.max_running
-        due = min(len(on.queue), 2 * self._settings.policy.max_count + 1)
-        room = None if most is None else max(0, most - on.busy)
-        return Situation(due, on.busy, on.size, room=room)
+    def _look(self, now: float) -> Situation:
+        on, policy = self._simulated, self._settings.policy
+        due = min(len(on.queue), 2 * policy.max_count + 1)
+        room = None if policy.max_running is None else max(0, policy.max_running - on.busy)
+        is_asked = policy.policy == "latency"
+        work = on.work(now, self._settings.interval_seconds) if is_asked else None
+        return Situation(due, on.busy, on.size, room=room, work=work)
 
     def _note(self, before: int, now: float) -> None:
         run, change = self._run, self._simulated.size - before
@@ -198,6 +207,26 @@ class SimulatedQueue:
         self._first_due = [*(trace.due_seconds[one] for one in trace.firsts), inf]
         self._again: list[tuple[float, int]] = []  # a heap of further attempts
         self._ends: list[tuple[float, int]] = []  # a heap
+        self._times, self._arrivals = ServiceTimes(), Arrivals()
+
+    def work(self, now: float, horizon_seconds: float) -> Work:
+        """What a node would know of it: kinds are measured as their attempts end."""
+        kinds, runs = self.trace.kinds, self.trace.run_seconds
+        again = sorted(one for one in self._again if one[0] <= now + horizon_seconds)
+        in_line = [*((self.due[entry], entry) for entry in islice(self.queue, LINE_MAX)), *again]
+        line = [
+            Waiting(kind, len(alike), alike[-1][1], now - due)
+            for (due, kind), found in groupby(in_line, lambda one: (one[0], kinds[one[1]]))
+            if (alike := list(found))
+        ]
+        in_hand = [(kinds[entry], runs[entry] - (end - now)) for end, entry in self._ends]
+        times = {kind: together([self._times.known(kind)]) for kind in self._times.kinds}
+        return Work(
+            Line(line, max(0, len(self.queue) - LINE_MAX)),
+            in_hand,
+            {kind: service for kind, service in times.items() if service is not None},
+            self._arrivals.a_second(now),
+        )
 
     def next_at(self) -> float:
         """When the next event happens; inf = never."""
@@ -241,11 +270,13 @@ class SimulatedQueue:
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)
         self.waits[entry] = self.now - self.due[entry]
+        self._arrivals.note(self.trace.kinds[entry], (self.waits[entry],), self.now)
         heappush(self._ends, (self.now + self.trace.run_seconds[entry], entry))
 
     def _end(self) -> None:
         _, entry = heappop(self._ends)
         self.busy -= 1
+        self._times.add(self.trace.kinds[entry], (self.trace.run_seconds[entry],))
         follower = self.trace.next_attempt[entry]
         if follower != NONE:
             heappush(self._again, (self.now + self.trace.pause_seconds[entry], follower))
@@ -338,6 +369,8 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "workers.max_count": policy.max_count,
         "workers.scale_interval_ms": round(settings.interval_seconds * 1000),
         "scaling.policy": policy.policy,
+        "scaling.max_wait_seconds": policy.promises.max_wait_seconds,
+        "scaling.headroom": policy.promises.headroom,
         "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
         "scaling.stabilization_seconds": policy.stabilization_seconds,

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from math import isnan, nan
+from sys import intern
 from typing import Any, NamedTuple
 
 import attrs
@@ -45,6 +46,7 @@ class Trace:
     next_attempt: Sequence[int]  # the entry that follows this one; NONE = it was the last
     pause_seconds: Sequence[float]  # between its end and when the next was due
     firsts: Sequence[int]  # entries that follow no other, in claim order
+    kinds: Sequence[str]
     left_out: LeftOut = attrs.field(factory=LeftOut)
 
     def __len__(self) -> int:
@@ -114,6 +116,7 @@ class TraceReader:
         self._free_since: dict[WorkerKey, float] = {}
         self._due, self._run, self._waited = array("d"), array("d"), array("d")
         self._next, self._pause = array("q"), array("d")
+        self._kinds: list[str] = []
         self._firsts: list[tuple[float, int, int]] = []
         self._unstarted = self._undue = 0
 
@@ -144,7 +147,7 @@ class TraceReader:
         left_out = LeftOut(running, waiting, self._unstarted, self._undue, self.is_full)
         columns = (self._due, self._run, self._waited, self._next, self._pause)
         firsts = array("q", (entry for _, _, entry in sorted(self._firsts)))
-        return Trace(self._begun_at, self._latest, *columns, firsts, left_out)
+        return Trace(self._begun_at, self._latest, *columns, firsts, self._kinds, left_out)
 
     def _seconds(self, at: datetime) -> float:
         if self._begun_at is None:
@@ -164,10 +167,10 @@ class TraceReader:
         job = self._jobs.setdefault(job_id, _Job())
         job.hand, job.started = _worker_key(event.data), now
 
-    def over(self, _event: Event, job_id: int, now: float) -> None:
+    def over(self, event: Event, job_id: int, now: float) -> None:
         job = self._jobs.pop(job_id, None)
         if job is not None and job.started is not None:
-            self._note(job, job_id, self._start_of(job, job.started), now)
+            self._note(job, event, self._start_of(job, job.started), now)
         elif job is None or job.due is None:
             self._unstarted += 1
 
@@ -175,7 +178,7 @@ class TraceReader:
         """If it is given back before it started, it is due as before."""
         job = self._jobs.setdefault(job_id, _Job())
         if job.started is not None:
-            job.last = self._note(job, job_id, self._start_of(job, job.started), now)
+            job.last = self._note(job, event, self._start_of(job, job.started), now)
             job.last_end, job.due = now, self._due_again(event, now)
         elif job.assigned is None:
             self._unstarted += 1
@@ -200,7 +203,7 @@ class TraceReader:
         except ValueError:
             return None
 
-    def _note(self, job: _Job, job_id: int, started: float, ended: float) -> int:
+    def _note(self, job: _Job, event: Event, started: float, ended: float) -> int:
         """An attempt with an unknown due time is assumed not to have waited."""
         entry = len(self._run)
         due = started if job.due is None else min(job.due, started)
@@ -210,8 +213,9 @@ class TraceReader:
         self._undue += job.due is None
         self._next.append(NONE)
         self._pause.append(0.0)
+        self._kinds.append(intern(event.kind or ""))
         if job.last == NONE:
-            self._firsts.append((due, job_id, entry))
+            self._firsts.append((due, event.job_id or 0, entry))
         else:
             self._next[job.last] = entry
             self._pause[job.last] = max(0.0, due - job.last_end)

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import attrs
 import click
 
+from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
@@ -140,7 +141,8 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 
 def model_settings(settings: Settings) -> ModelSettings:
     """Made by the daemon's own function."""
-    return ModelSettings(policy_of(settings), settings.workers.scale_interval_ms / 1000)
+    policy = policy_of(settings, catalog_of(settings))
+    return ModelSettings(policy, settings.workers.scale_interval_ms / 1000)
 
 
 def read_trace(

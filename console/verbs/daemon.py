@@ -212,6 +212,7 @@ DECISION_COLUMNS: Columns[dict[str, Any]] = {
     ">busy": lambda one: or_dash(one["busy"]),
     ">crew": lambda one: or_dash(one["size_before"]),
     ">wished": lambda one: or_dash(one["raw_wish"]),
+    "because": lambda one: or_dash(one["because"]),
     "limited by": lambda one: or_dash(one["limited_by"]),
     ">became": lambda one: or_dash(one["desired"]),
     "done": lambda one: acts_text(one) or "-",

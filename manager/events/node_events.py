@@ -18,8 +18,8 @@ from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
 from musterd.manager.log import Log, event, extra
 from musterd.manager.metrics.instruments import DutyMetrics, RunResult
-from musterd.manager.node.heartbeat import ServiceTimes
 from musterd.manager.node.status import Decision, decision_object
+from musterd.manager.scaling.service_times import Arrivals, ServiceTimes
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.events import ORDERED_AT_ONCE, EventLog, NewEvent
@@ -251,8 +251,12 @@ class JobReporter:
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
         self._engine = deps.engine
-        self.claimed = deps.metrics.claimed  # as it is: this is the hot path
+        self.arrivals = Arrivals()
         self._news, self._on_ended = news, on_ended
+
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
+        self._metrics.claimed(kind, waited_seconds)
+        self.arrivals.note(kind, waited_seconds, trio.current_time())
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         self.settled_total += len(settlements)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import groupby
-from operator import attrgetter
 
 import attrs
 import trio
-from attrs import define, field, frozen
 
 from musterd import __version__
 from musterd.manager.node.status import TenantStatus
+from musterd.manager.scaling.service_times import KINDS_SECONDS, ServiceTimes
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
-from musterd.store.leases import Settlement, Successes
-from musterd.store.lifecycle import AttemptOutcome
-from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, KnownKind, kinds_text
+from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
 from musterd.store.waiting import Bell
 from musterd.workers.idleness import Idleness, IdleState, Move
 
@@ -29,7 +24,6 @@ EARLY_SECONDS = 0.01  # so much before its time it is as good as due
 NEWS_SECONDS = 0.5  # a change of crew or pace is told, but not more often than this
 RETRY_SECONDS = 2.0
 SETTLING_SECONDS = 0.1  # whoever was hired has found work by then
-KINDS_SECONDS = 10.0  # nor are the kinds
 LEAVE_SECONDS = 1.0
 
 
@@ -139,52 +133,3 @@ def _gist(beat: Beat) -> tuple[object, ...]:
     configured = (beat.config_generation, beat.config_hash)
     crew = (beat.idle + beat.busy, beat.default_count, beat.max_count)
     return (*crew, beat.pause_seconds, *configured)
-
-
-WEIGHT = 0.05  # of the latest run, once there are many
-RUNS_MAX = 1000  # as told to others: beyond it more runs say nothing new
-
-
-@frozen
-class _Spell:
-    runs: int = 0
-    mean: float = 0.0
-    variance: float = 0.0
-
-
-_NEVER_RUN = _Spell()
-
-
-@define(eq=False)
-class ServiceTimes:
-    """Fed with every ended attempt; attempts that were given back say nothing."""
-
-    _spells: dict[str, _Spell] = field(factory=dict[str, _Spell], init=False)
-
-    def note(self, settlements: Iterable[Settlement]) -> None:
-        for (kind, outcome), alike in groupby(settlements, key=attrgetter("kind", "outcome")):
-            if outcome is not AttemptOutcome.RELEASED:
-                self._add(kind, [settlement.run_seconds for settlement in alike])
-
-    def note_successes(self, successes: Successes) -> None:
-        for kind, run_seconds in successes.run_seconds().items():
-            self._add(kind, run_seconds)
-
-    def known(self, kind: str, broken: str | None, max_running: int | None) -> KnownKind:
-        """The kind with its measurements."""
-        spell = self._spells.get(kind)
-        if spell is None:
-            return KnownKind(broken, max_running)
-        runs, deviation = min(spell.runs, RUNS_MAX), math.sqrt(spell.variance)
-        return KnownKind(broken, max_running, runs, spell.mean, deviation)
-
-    def _add(self, kind: str, run_seconds: Iterable[float]) -> None:
-        spell = self._spells.get(kind, _NEVER_RUN)
-        runs, mean, variance = spell.runs, spell.mean, spell.variance
-        for seconds in run_seconds:
-            runs += 1
-            weight = WEIGHT if runs * WEIGHT > 1 else 1 / runs
-            away = seconds - mean
-            mean += weight * away
-            variance = (1 - weight) * (variance + weight * away * away)
-        self._spells[kind] = _Spell(runs, mean, variance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -45,6 +45,9 @@ class Decision:
     share: int | None = None  # of what is due, what falls to this node
     others_free: int | None = None  # how many more workers the other nodes could have, as last seen
     room: int | None = None  # how many more jobs may run on all nodes; None = any number
+    because: str | None = None  # what the wish came from, of `latency.Because`; None = no wish
+    decided_by: Mapping[str, object] | None = None  # kind and job whose promise took most workers
+    slack_seconds: float | None = None  # what was left of the promise of the worst waiting job
 
 
 @attrs.frozen

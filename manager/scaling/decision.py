@@ -9,6 +9,7 @@ from typing import Literal
 
 import attrs
 
+from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish
 from musterd.store.queue import SpareCapacity
 
 WHOLE = 1 << 64
@@ -16,12 +17,15 @@ GOLDEN = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side f
 
 Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
-Policy = Literal["demand", "depth"]
+Policy = Literal["demand", "depth", "latency"]
+NO_PROMISES = Promises()
 
 
 @attrs.frozen
 class ScalingPolicy:
-    """`demand`: due and running jobs. `depth`: due jobs only. Both within the two counts."""
+    """`demand`: due and running jobs. `depth`: due jobs only. `latency`: what the promises take.
+    All within the two counts.
+    """
 
     policy: Policy
     default_count: int
@@ -31,6 +35,7 @@ class ScalingPolicy:
     stabilization_seconds: float
     allowance: int | None = None  # what other tenants leave of the node's workers; None = enough
     max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
+    promises: Promises = NO_PROMISES
 
     @property
     def bound(self) -> int:
@@ -66,7 +71,7 @@ def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
 class Situation:
     """`due` None = the observation failed. `size` excludes leaving workers. `overdue`: jobs are due
     for so long that some node cannot have taken its share. `room`: how many more jobs may run on
-    all nodes; None = any number.
+    all nodes; None = any number. `work`: for `latency` only; None = unknown.
     """
 
     due: int | None
@@ -75,6 +80,7 @@ class Situation:
     others: Others = NOBODY
     overdue: bool = False
     room: int | None = None
+    work: Work | None = None
 
 
 @attrs.frozen
@@ -102,10 +108,30 @@ def share(seen: Situation, policy: ScalingPolicy) -> int | None:
 
 def raw_wish(seen: Situation, policy: ScalingPolicy) -> int | None:
     """The wanted crew regardless of limits; None = unknown."""
+    return wish_of(seen, policy).workers
+
+
+def wish_of(seen: Situation, policy: ScalingPolicy) -> WantedCrew:
+    """The wanted crew regardless of limits, and why. `latency` never wishes for more than `demand`,
+    and for a worker at least while jobs are due.
+    """
     part = share(seen, policy)
     if part is None:
-        return None
-    return part + (seen.busy if policy.policy == "demand" else 0)
+        return WantedCrew(None)
+    if policy.policy == "depth":
+        return WantedCrew(part, "depth")
+    demand = part + seen.busy
+    if policy.policy == "demand" or seen.work is None:
+        return WantedCrew(demand, "demand")
+    whole = _free(seen, policy) + seen.others.free
+    fraction = _free(seen, policy) / whole if seen.others.free else 1.0
+    wish = latency_wish(seen.work, fraction, policy.promises)
+    workers = max(wish.workers or 0, min(1, part))
+    if workers > demand:
+        return attrs.evolve(wish, workers=demand, because="demand", decided_by=None)
+    if workers < policy.default_count:
+        return attrs.evolve(wish, workers=workers, because="floor", decided_by=None)
+    return attrs.evolve(wish, workers=workers)
 
 
 def useful_size(seen: Situation, policy: ScalingPolicy) -> int | None:
@@ -138,8 +164,11 @@ def share_of(due: int, free: int, others: Others, *, overdue: bool = False) -> i
 
 
 def _part_of(number: int, seen: Situation, policy: ScalingPolicy) -> int:
-    free = max(0, policy.max_count - seen.busy)
-    return share_of(number, free, seen.others, overdue=seen.overdue)
+    return share_of(number, _free(seen, policy), seen.others, overdue=seen.overdue)
+
+
+def _free(seen: Situation, policy: ScalingPolicy) -> int:
+    return max(0, policy.max_count - seen.busy)
 
 
 def decide(
@@ -199,9 +228,20 @@ def _shrink(
     over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
     if highest > wish and not over:
         wish, clamp = min(highest, seen.size), "stabilization"
+    if wish < seen.size and not over and _shrank_too_soon(memory, policy, now):
+        return seen.size, "stabilization"
     if wish < seen.size and not over and now - memory.shrank_at < policy.down_cooldown_seconds:
         return seen.size, "down_cooldown"
     return wish, clamp
+
+
+def _shrank_too_soon(memory: Memory, policy: ScalingPolicy, now: float) -> bool:
+    """Whether the crew grew again within the window after it had shrunk. `latency` then keeps it
+    for two windows, and so turns round once a window at most.
+    """
+    window = policy.stabilization_seconds
+    is_back = 0 < memory.grew_at - memory.shrank_at < window
+    return policy.policy == "latency" and is_back and now - memory.grew_at < 2 * window
 
 
 TURN_SECONDS = 10.0  # how long a worker that not all can have stays where it is

@@ -12,6 +12,7 @@ from uuid import UUID
 import attrs
 import trio
 
+from musterd.catalog.kinds import Catalog
 from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
@@ -30,10 +31,13 @@ from musterd.manager.scaling.decision import (
     others_of,
     share,
     useful_wish,
+    wish_of,
 )
+from musterd.manager.scaling.latency import NO_LINE, Promises, Work
+from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.queue import QueueView, SpareCapacity
+from musterd.store.queue import Line, QueueView, SpareCapacity
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState
@@ -51,13 +55,22 @@ class ScalingObserver(Protocol):
     def crew(self, idle: int, busy: int, retiring: int) -> None: ...
 
 
-def policy_of(settings: Settings) -> ScalingPolicy:
-    workers = settings.workers
+def policy_of(settings: Settings, catalog: Catalog) -> ScalingPolicy:
+    workers, scaling = settings.workers, settings.scaling
     return ScalingPolicy(
-        **attrs.asdict(settings.scaling),
-        default_count=workers.default_count,
-        max_count=workers.max_count,
+        scaling.policy,
+        workers.default_count,
+        workers.max_count,
+        scaling.up_cooldown_seconds,
+        scaling.down_cooldown_seconds,
+        scaling.stabilization_seconds,
         max_running=settings.limits.max_running or None,
+        promises=Promises(
+            scaling.max_wait_seconds,
+            catalog.promises,
+            scaling.headroom,
+            workers.scale_interval_ms / 1000,
+        ),
     )
 
 
@@ -80,6 +93,9 @@ class Supervisor:
     log: Log
     wall_clock: Callable[[], float]
     me: UUID  # this node
+    catalog: Callable[[], Catalog]
+    times: ServiceTimes
+    arrivals: Arrivals
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
@@ -89,11 +105,14 @@ class Supervisor:
     def __attrs_post_init__(self) -> None:
         self.settings.subscribe(self.bell.ring)
         self.idleness.on_news(self._end_rest)
-        self._queue_observer = QueueObserver(self.engine, self.desk, self.me)
+        measured = Measured(self.engine, self.times, self.me)
+        self._queue_observer = QueueObserver(
+            self.engine, self.desk, self.me, measured, self.arrivals
+        )
 
     @property
     def policy(self) -> ScalingPolicy:
-        return policy_of(self.settings.now)
+        return policy_of(self.settings.now, self.catalog())
 
     @property
     def _interval_seconds(self) -> float:
@@ -149,7 +168,7 @@ class Supervisor:
         head = self.crew.head
         busy = head.busy + self.desk.ready_count
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
-        seen = Situation(found.due, busy, head.size, others, found.overdue, found.room)
+        seen = Situation(found.due, busy, head.size, others, found.overdue, found.room, found.work)
         self.wish = useful_wish(seen, self.policy)
         policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
@@ -169,12 +188,15 @@ class Supervisor:
             retired += self.crew.retire_beyond(bound)
         elif self.crew.head.size > plan.desired:
             limited_by = "busy"
+        wish = wish_of(seen, self.policy)
         decision = Decision(
             at=self.wall_clock(), policy=self.policy.policy, due=seen.due, busy=seen.busy,
             size_before=seen.size, raw_wish=plan.raw_wish, desired=plan.desired,
             limited_by=limited_by, hired=change.hired, taken_back=change.taken_back,
             retired=retired, share=share(seen, self.policy), room=seen.room,
             others_free=None if seen.due is None else seen.others.free,
+            because=wish.because, slack_seconds=wish.slack_seconds,
+            decided_by=wish.decided_by and dict(zip(("kind", "job"), wish.decided_by, strict=True)),
         )  # fmt: skip
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}
@@ -195,6 +217,7 @@ class Observation:
     lot: int = 0
     overdue: bool = False
     room: int | None = None  # how many more jobs may run on all nodes; None = any number
+    work: Work | None = None  # None = the policy does not ask
 
 
 @attrs.define(eq=False)
@@ -203,7 +226,9 @@ class QueueObserver:
 
     engine: Engine
     desk: Desk
-    me: UUID | None
+    me: UUID
+    measured: Measured
+    arrivals: Arrivals
     _others: SpareCapacity = attrs.field(default=NO_SPARE, init=False)  # as last seen
     _due_since_local: float | None = attrs.field(default=None, init=False)
     _is_blind: bool = attrs.field(default=False, init=False)
@@ -214,8 +239,10 @@ class QueueObserver:
         asked_local = trio.current_time()
         if self.desk.has_run_dry(interval_seconds):
             self._due_since_local = None
-            return Observation(0, self._others)
+            return Observation(0, self._others, work=self._work(policy, NO_LINE))
         try:
+            if policy.policy == "latency":
+                await self.measured.hear_others()
             view = await self._ask(policy)
         except StoreError:
             self._is_blind = True
@@ -227,16 +254,29 @@ class QueueObserver:
         # Where all that is due is parked, one worker has to look whether there is room.
         due = 0 if view.paused else max(view.due, int(view.parked))
         overdue = self._waits_seconds(due, view) >= OVERDUE_INTERVALS * interval_seconds
-        return Observation(due, self._others, view.lot, overdue, view.room)
+        work = self._work(policy, view.line or NO_LINE)
+        return Observation(due, self._others, view.lot, overdue, view.room, work)
+
+    def _work(self, policy: ScalingPolicy, line: Line) -> Work | None:
+        if policy.policy != "latency":
+            return None
+        now, held = trio.current_time(), self.desk.held.values()
+        in_hand = [
+            (one.claim.kind, 0.0 if one.started_local is None else now - one.started_local)
+            for one in held
+            if not one.settling
+        ]
+        return Work(line, in_hand, self.measured.times(), self.arrivals.a_second(now))
 
     async def _ask(self, policy: ScalingPolicy) -> QueueView:
-        most = policy.max_running
+        most, promises = policy.max_running, policy.promises
+        horizon = promises.interval_seconds if policy.policy == "latency" else None
         bound = 2 * (policy.max_count + self._others.free) + 1
-        view = await self.engine.queue.observe(bound, self.me, most)
+        view = await self.engine.queue.observe(bound, self.me, most, horizon)
         if view.due < bound or view.others.free <= self._others.free:
             return view
         bound = 2 * (policy.max_count + view.others.free) + 1
-        return await self.engine.queue.observe(bound, self.me, most)
+        return await self.engine.queue.observe(bound, self.me, most, horizon)
 
     def _seen(self, room: SpareCapacity) -> SpareCapacity:
         """After the store was away, the others are assumed unchanged for a moment."""

@@ -74,7 +74,8 @@ class Tenancy:
         self._crew = Crew(self._desk, worker_deps, self.crew_changed)
         self._supervisor = Supervisor(
             self.name, deps.tenant_limits, self._crew, self._desk, engine, self.idleness, settings,
-            self, deps.log, deps.wall_clock, deps.node_id,
+            self, deps.log, deps.wall_clock, deps.node_id, deps.catalog,
+            self._reporter.service_times, self._reporter.arrivals,
         )  # fmt: skip
         self._heartbeat = Heartbeat(deps, self.status, self._reporter.service_times, self.idleness)
         self.duties = TenantDuties(

@@ -19,12 +19,15 @@ from musterd.store.postgres.statements import Numbered, Params, Row, Statements
 from musterd.store.queue import (
     BEHIND_BOUND,
     FIRST_BEHIND,
+    LINE_MAX,
     Counts,
     Hint,
     IdleCheck,
+    Line,
     QueueView,
     SpareCapacity,
     TargetView,
+    Waiting,
 )
 
 DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
@@ -42,14 +45,27 @@ class PostgresQueue:
     channel: str
 
     async def observe(
-        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+        self,
+        limit: int,
+        me: UUID | None = None,
+        leased_max: int | None = None,
+        horizon_seconds: float | None = None,
     ) -> QueueView:
         marks = self.claimer.marks
         if marks.wants_full_walk:
             ((firsts, walked),) = await self.statements.run("first_places", {})
             marks.note_full_walk(marks_of(firsts), int(walked))
-        params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
-        view = _queue_view(await self._walk("observe", params))
+        params: dict[str, object] = {
+            "bound": limit,
+            "me": me,
+            "pauses": PAUSES_OF_THE_DEAD,
+            "most": leased_max,
+        }
+        if horizon_seconds is None:
+            view = _queue_view(await self._walk("observe", params))
+        else:
+            params |= {"horizon": horizon_seconds, "rows": LINE_MAX}
+            view = _view_with_line(await self._walk("observe_line", params))
         if view.parked:
             self.claimer.expect_limits()
         return view
@@ -112,6 +128,13 @@ def _queue_view(row: Row) -> QueueView:
     return QueueView(
         due, max(0.0, oldest_due_seconds), paused, parked, SpareCapacity(*others), lot, room
     )
+
+
+def _view_with_line(row: Row) -> QueueView:
+    *view, kinds, sizes, last_ids, waited, unseen = row
+    columns = (column or () for column in (kinds, sizes, last_ids, waited))
+    waiting = [Waiting(*stretch) for stretch in zip(*columns, strict=True)]
+    return attrs.evolve(_queue_view(tuple(view)), line=Line(waiting, unseen))
 
 
 COUNTED = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from uuid import UUID
 
 import attrs
@@ -12,11 +13,14 @@ from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.queue import (
     BEHIND_BOUND,
     FIRST_BEHIND,
+    LINE_MAX,
     Counts,
     Hint,
+    Line,
     QueueView,
     SpareCapacity,
     TargetView,
+    Waiting,
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database, Part, answers, called
@@ -28,13 +32,19 @@ WAITING = ("not_yet_due", "count_parked", "count_behind")
 
 
 def observe(
-    database: Database, limit: int, me: UUID | None = None, leased_max: int | None = None
+    database: Database,
+    limit: int,
+    me: UUID | None = None,
+    leased_max: int | None = None,
+    horizon_seconds: float | None = None,
 ) -> QueueView:
     with database.reading("observing the queue") as now:
         view = _view(database, limit, now)
         if leased_max is not None:
             leased: int = sum(number for _, number in database.rows("leased_kinds"))
             view = attrs.evolve(view, room=max(0, leased_max - leased))
+        if horizon_seconds is not None:
+            view = attrs.evolve(view, line=_line(database, horizon_seconds, now))
         if me is None:
             return view
         params = {"me": me.bytes, "now": now, "pauses": rows.microseconds(PAUSES_OF_THE_DEAD)}
@@ -54,6 +64,23 @@ def _view(database: Database, limit: int, now: int) -> QueueView:
     parked = database.rows("count_parked", {"count": 1})[0][0] > 0
     waits = (now - oldest) / rows.SECOND
     return QueueView(due, waits, paused_at is not None, parked, lot=oldest if due else 0)
+
+
+def _line(database: Database, horizon_seconds: float, now: int) -> Line:
+    until = now + rows.microseconds(horizon_seconds)
+    found: list[tuple[int, str, int]] = []
+    for priority, _ in database.execute("due_priorities", {"now": until}):
+        wanted = {"priority": priority, "until": until, "count": LINE_MAX - len(found)}
+        found += database.rows("line", wanted)
+    alike = [(key, list(jobs)) for key, jobs in groupby(found, lambda row: (row[1], row[2]))]
+    waiting = [
+        Waiting(kind, len(jobs), jobs[-1][0], (now - run_at) / rows.SECOND)
+        for (kind, run_at), jobs in alike
+    ]
+    if len(found) < LINE_MAX:
+        return Line(waiting)
+    number: dict[str, int] = dict(database.rows("counts"))
+    return Line(waiting, max(0, number[JobState.QUEUED] - len(found)))
 
 
 def next_due_seconds(database: Database) -> float | None:

@@ -49,6 +49,10 @@ CASES: Mapping[str, tuple[Mapping[str, Any], Puts]] = {
     "trickle, quick ticks": ({"workers__scale_interval_ms": 250}, TRICKLE),
     "retries": ({"workers__max_count": 12}, RETRIES),
     "depth": ({"scaling__policy": '"depth"'}, BURSTS),
+    "latency": (
+        {"scaling__policy": '"latency"', "scaling__max_wait_seconds": 3, "workers__max_count": 20},
+        BURSTS,
+    ),
     "no more may run": ({"limits__max_running": 3}, BURSTS),
 }
 

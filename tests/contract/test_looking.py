@@ -7,7 +7,7 @@ import pytest
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.queue import Counts
+from musterd.store.queue import LINE_MAX, Counts
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 
@@ -150,3 +150,42 @@ async def _some_step(rig: Rig, rng: Random) -> int:
         rule = ReapRule(rng.choice(["requeue", "fail", "pause"]), rng.randint(1, 3))
         await rig.engine.leases.reap(ReapRequest({}, rule, 5))
     return made
+
+
+async def test_the_line_is_read_in_the_order_of_claims_up_to_a_horizon(rig: Rig) -> None:
+    assert (await rig.engine.queue.observe(10)).line is None
+    empty = (await rig.engine.queue.observe(10, horizon_seconds=5)).line
+    assert empty is not None
+    assert (list(empty.waiting), empty.unseen) == ([], 0)
+    await rig.engine.jobs.enqueue([NewJob("old")])
+    rig.pass_time(60)
+    jobs = [
+        *(NewJob("soon", delay_seconds=4), NewJob("later", delay_seconds=90), NewJob("new")),
+        *(NewJob("first", priority=7), NewJob("soon", delay_seconds=4, priority=-2)),
+    ]
+    made = await rig.engine.jobs.enqueue(jobs)
+    view = await rig.engine.queue.observe(10, horizon_seconds=5)
+    assert view.due == 3
+    assert view.oldest_due_seconds == pytest.approx(60, abs=2)
+    assert view.line is not None
+    assert [(one.kind, one.number) for one in view.line.waiting] == [
+        ("first", 1), ("old", 1), ("new", 1), ("soon", 1), ("soon", 1),
+    ]  # fmt: skip
+    assert [one.last_id for one in view.line.waiting[2:]] == [made[2], made[0], made[4]]
+    waited = [one.waited_seconds for one in view.line.waiting]
+    assert waited == pytest.approx([0, 60, 0, -4, -4], abs=2)
+    await take(rig.engine, workers=3)
+    view = await rig.engine.queue.observe(10, horizon_seconds=5)
+    assert view.line is not None
+    assert [one.kind for one in view.line.waiting] == ["soon", "soon"]
+
+
+async def test_what_stands_behind_the_end_of_a_look_is_counted(rig: Rig) -> None:
+    names = "ab" * (LINE_MAX // 2 + 50)  # no two neighbours are alike
+    await rig.engine.jobs.enqueue([NewJob(name) for name in names])
+    await take(rig.engine, workers=30)
+    view = await rig.engine.queue.observe(10, horizon_seconds=1)
+    assert (view.due, view.room) == (10, None)
+    assert view.line is not None
+    assert sum(one.number for one in view.line.waiting) == LINE_MAX
+    assert view.line.unseen == 70

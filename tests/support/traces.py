@@ -11,12 +11,17 @@ import attrs
 from musterd.console.simulate.model import ModelSettings
 from musterd.console.simulate.trace import NONE, Trace, TraceReader
 from musterd.manager.scaling.decision import ScalingPolicy
+from musterd.manager.scaling.latency import Promises
 from musterd.store.events import EventLog
 
 BEGUN_AT = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 
 
-def trace_of(jobs: Sequence[tuple[float, float]], span_seconds: float | None = None) -> Trace:
+def trace_of(
+    jobs: Sequence[tuple[float, float]],
+    span_seconds: float | None = None,
+    kinds: Sequence[str] | None = None,
+) -> Trace:
     """Of jobs with one attempt each: due at, runs for. They are said to have begun at once."""
     entries = range(len(jobs))
     return Trace(
@@ -28,6 +33,7 @@ def trace_of(jobs: Sequence[tuple[float, float]], span_seconds: float | None = N
         next_attempt=[NONE for _ in jobs],
         pause_seconds=[0.0 for _ in jobs],
         firsts=sorted(entries, key=lambda one: (jobs[one][0], one)),
+        kinds=["a" for _ in jobs] if kinds is None else kinds,
     )
 
 
@@ -39,6 +45,12 @@ SHIPPED = ScalingPolicy(
     down_cooldown_seconds=5,
     stabilization_seconds=10,
 )
+
+
+def promising(max_wait_seconds: float, interval_seconds: float = 1.0, **more: Any) -> ModelSettings:
+    """The policy `latency`, with this promise for all kinds; else as `rules`."""
+    promises = Promises(max_wait_seconds, interval_seconds=interval_seconds)
+    return rules(interval_seconds, **({"policy": "latency", "promises": promises} | more))
 
 
 def rules(interval_seconds: float = 1.0, **policy: Any) -> ModelSettings:

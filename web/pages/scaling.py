@@ -85,6 +85,14 @@ LIMITS = {
 }
 
 
+# What `demand` and `depth` wish for follows from the numbers beside it.
+BECAUSE = {
+    "steady": " for what arrives all the time",
+    "drain": " to keep the promises of what waits",
+    "upcoming": " to keep the promises of what becomes due soon",
+}
+
+
 def limit_words(limited_by: str | None) -> str:
     """Why the crew does not have the wanted size; empty if it does."""
     return "" if limited_by is None else LIMITS.get(limited_by, limited_by)
@@ -144,4 +152,9 @@ def _observed(decision: Decision) -> str:
         words += f" ({count_text(decision.share)} of them for this node)"
     words += f", {count_text(decision.busy)} running"
     wanted = decision.raw_wish
-    return words if wanted is None else f"{words}: {plural(wanted, 'worker')} wanted"
+    if wanted is None:
+        return words
+    because = BECAUSE.get(decision.because or "", "")
+    if decision.decided_by is not None and because:
+        because += f" (a job of {decision.decided_by['kind']} most)"
+    return f"{words}: {plural(wanted, 'worker')} wanted{because}"

@@ -12,15 +12,49 @@ due as materialized (
         order by stretch.run_at, stretch.first_id limit %(bound)s) first
     limit %(bound)s
 )
-select least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
+select {seen_of_due},
+       case when %(most)s::int is not null
+            then greatest(0, %(most)s::int - {leased_of_all}) end
+from {room_of_others}
+
+-- observe_line: as `observe`, and the first `rows` stretches in line that are due within `horizon`, in the order of claims: their kinds, sizes, last jobs, and how long they have waited; and how many jobs may stand behind them
+with recursive now as materialized (select clock_timestamp() as at),
+{levels},
+line as materialized (
+    select first.*, levels.priority, extract(epoch from (select at from now) - first.run_at)::float8 as waited
+    from levels cross join lateral (
+        select stretch.kind, stretch.run_at, stretch.first_id, stretch.last_id, stretch.last_id - stretch.first_id + 1 as size
+        from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now) + make_interval(secs => %(horizon)s)
+          and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
+        order by stretch.run_at, stretch.first_id limit %(rows)s) first
+    limit %(rows)s
+),
+due as (select run_at, size from line where waited >= 0)
+select {seen_of_due},
+       case when %(most)s::int is not null
+            then greatest(0, %(most)s::int - {leased_of_all}) end,
+       seen.kinds, seen.sizes, seen.last_ids, seen.waited,
+       case when seen.stretches < %(rows)s then 0
+            else greatest(0, (select kept.queued from {schema}.kept_counts kept) - seen.jobs) end::bigint
+from {room_of_others}, (
+    select array_agg(kind order by priority desc, run_at, first_id) as kinds,
+           array_agg(size order by priority desc, run_at, first_id) as sizes,
+           array_agg(last_id order by priority desc, run_at, first_id) as last_ids,
+           array_agg(waited order by priority desc, run_at, first_id) as waited,
+           count(*) as stretches, sum(size) as jobs
+    from line) seen
+
+-- part seen_of_due: how many jobs of `due` there are, up to `bound`, how long the first has waited, and what else a decision needs of the store
+       least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
        coalesce((select extract(epoch from (select at from now) - min(run_at)) from due), 0)::float8,
        (select paused_at is not null from {schema}.queue_state),
        exists (select from {schema}.waiting where room = 'parked'),
        others.free, others.free_before, others.unhired, others.unhired_before,
-       coalesce((select (extract(epoch from min(run_at)) * 1000000)::bigint from due), 0),
-       case when %(most)s::int is not null
-            then greatest(0, %(most)s::int - {leased_of_all}) end
-from (select coalesce(sum(room.free), 0)::int as free,
+       coalesce((select (extract(epoch from min(run_at)) * 1000000)::bigint from due), 0)
+
+-- part room_of_others: what room the nodes but `me` have, and those of them before it by id
+     (select coalesce(sum(room.free), 0)::int as free,
              coalesce(sum(room.free) filter (where room.is_before), 0)::int as free_before,
              coalesce(sum(room.unhired), 0)::int as unhired,
              coalesce(sum(room.unhired) filter (where room.is_before), 0)::int as unhired_before

@@ -7,6 +7,12 @@ select count(*) from (
   limit :count
 )
 
+-- line: the first :count jobs of one priority that are due by :until, in the order of claims
+select id, kind, run_at from job_rows
+where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :until
+order by run_at, id
+limit :count
+
 -- others: what room the nodes but :me have, and those of them before it by id; and how much of it without those who are idle
 with room as (
   select

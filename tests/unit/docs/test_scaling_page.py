@@ -7,7 +7,9 @@ import attrs
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling import supervisor
 from musterd.manager.scaling.decision import Limit, Others, share_of
+from musterd.manager.scaling.latency import MEASURED_RUNS, Because
 from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS
+from musterd.store.queue import LINE_MAX
 from tests.support.pages import bare, page, table
 
 PAGE = page("scaling.md")
@@ -16,6 +18,13 @@ PAGE = page("scaling.md")
 def test_every_limit_is_told() -> None:
     found = {bare(limit) for limit, _ in table(PAGE, "limited by", "means")}
     assert found == set(get_args(Limit))
+
+
+def test_all_that_a_wish_may_come_from_is_told() -> None:
+    found = {bare(because) for because, _ in table(PAGE, "because", "workers")}
+    assert found == set(get_args(Because)) - {"depth"}
+    assert f"fewer than {MEASURED_RUNS} attempts have measured" in PAGE
+    assert f"the first {LINE_MAX:,} rows of the line" in PAGE
 
 
 def test_every_field_of_the_journal_is_told() -> None:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from musterd.manager.node.heartbeat import RUNS_MAX, ServiceTimes
+from musterd.manager.scaling.service_times import RUNS_MAX, ServiceTimes
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome
 from tests.support.metric_samples import settled

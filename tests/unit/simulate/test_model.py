@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from musterd.console.simulate.model import ModelSettings, SimulatedQueue, simulate
 from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, Situation, decide
+from musterd.manager.scaling.latency import Promises
 from tests.support.scale import scaled
 from tests.support.traces import rules, trace_of
 
@@ -100,7 +101,8 @@ jobs = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 120)), min_size=1,
 some_rules = st.builds(
     rules,
     interval_seconds=st.sampled_from([0.25, 1.0, 3.0]),
-    policy=st.sampled_from(["demand", "depth"]),
+    policy=st.sampled_from(["demand", "depth", "latency"]),
+    promises=st.sampled_from([Promises(), Promises(0.5), Promises(4.0, interval_seconds=3.0)]),
     default_count=st.integers(0, 4),
     max_count=st.integers(4, 9),
     up_cooldown_seconds=st.sampled_from([0.0, 1.0, 4.5]),
@@ -133,7 +135,10 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
         on.advance(now)
         due = min(len(on.queue), 2 * rules.policy.max_count + 1)
         most = rules.policy.max_running
-        seen = Situation(due, on.busy, on.size, room=None if most is None else most - on.busy)
+        is_asked = rules.policy.policy == "latency"
+        work = on.work(now, rules.interval_seconds) if is_asked else None
+        room = None if most is None else most - on.busy
+        seen = Situation(due, on.busy, on.size, room=room, work=work)
         plan, memory = decide(seen, memory, rules.policy, now)
         on.resize(plan.desired, now)
         if on.size != sizes[-1][1]:

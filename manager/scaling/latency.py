@@ -1,0 +1,175 @@
+"""The policy `latency`: as many workers as it takes to start each job within the time promised for
+its kind, and no more. Pure, but for `Arrivals`, which is told the time.
+
+W workers who never lack a job start one after at most (R + S) / W seconds: R is what is left of the
+jobs in hand, S the work of the jobs before it. The promise of each waiting job sets a lower bound
+on W; the largest of them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, sqrt
+from typing import Literal
+
+import attrs
+
+from musterd.store.estimate import SIGMAS, Service
+from musterd.store.queue import Line, Waiting
+
+MEASURED_RUNS = 3  # fewer say nothing about a kind
+ROUNDING = 1e-9  # a hair more than a whole number of workers needs no further one
+
+Because = Literal["steady", "drain", "upcoming", "floor", "demand", "depth"]
+Kinds = Mapping[str, float]
+NO_KINDS: Kinds = {}
+NO_TIMES: Mapping[str, Service] = {}
+NO_LINE = Line()
+
+
+@attrs.frozen
+class Promises:
+    """How long jobs may wait. `interval_seconds`: how soon a decision can follow another."""
+
+    max_wait_seconds: float = 0.0  # of kinds without a promise of their own; 0 = none
+    of_kinds: Kinds = NO_KINDS
+    headroom: float = 0.85  # how busy the crew may be with what arrives all the time
+    interval_seconds: float = 1.0
+
+    def of(self, kind: str) -> float:
+        """0 = none."""
+        return self.of_kinds.get(kind, self.max_wait_seconds)
+
+
+@attrs.frozen
+class Work:
+    """What there is to do. `in_hand`: kind of each job on this node, and how long it has run.
+    `arrivals`: jobs a second that this node claims, by kind.
+    """
+
+    line: Line = NO_LINE
+    in_hand: Sequence[tuple[str, float]] = ()
+    times: Mapping[str, Service] = NO_TIMES
+    arrivals: Kinds = NO_KINDS
+
+    def measured(self, kind: str) -> Service | None:
+        found = self.times.get(kind)
+        return found if found is not None and found.runs >= MEASURED_RUNS else None
+
+    @property
+    def waiting(self) -> Sequence[Waiting]:
+        """With those that were not seen, as if they were like the last that was."""
+        seen, unseen = self.line.waiting, self.line.unseen
+        return [*seen, seen[-1]._replace(number=unseen)] if seen and unseen else seen
+
+
+@attrs.frozen
+class WantedCrew:
+    """The wanted crew regardless of bounds; None = unknown. `decided_by`: the kind and the id of
+    the job whose promise takes most workers. `slack_seconds`: what is left of the promise of the
+    worst job that waits; below 0 it is broken.
+    """
+
+    workers: int | None
+    because: Because | None = None
+    decided_by: tuple[str, int] | None = None
+    slack_seconds: float | None = None
+
+
+def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
+    """`part`: this node's part of what waits, from 0 to 1. Jobs of a kind that is not yet measured
+    have a worker each, as under `demand`, beside those that do the measured work.
+    """
+    hand = _in_hand(work)
+    due = _Drain(part, hand.rest_seconds, promises)  # of what is due
+    soon = _Drain(part, hand.rest_seconds, promises)  # and of what will be with the next decision
+    unmeasured, slack = 0, None
+    for one in work.waiting:
+        is_due, promised = one.waited_seconds >= 0, promises.of(one.kind)
+        if is_due and promised:
+            left = promised - one.waited_seconds
+            slack = left if slack is None else min(slack, left)
+        time = work.measured(one.kind)
+        soon.add(one, time, promised)
+        if is_due:
+            due.add(one, time, promised)
+            unmeasured += one.number if time is None else 0
+    apart = hand.unmeasured + ceil(part * unmeasured)
+    stuck = apart + hand.overrun
+    wishes: list[tuple[int, Because, tuple[str, int] | None]] = [
+        (stuck + due.workers if due.workers else 0, "drain", due.decided_by),
+        (stuck + soon.workers if soon.workers > due.workers else 0, "upcoming", soon.decided_by),
+        (apart, "demand", None),
+        (apart + _steady(work, promises), "steady", None),
+    ]
+    workers, because, by = max(wishes, key=lambda wish: wish[0])  # the first of equals
+    return WantedCrew(workers, because, by, slack)
+
+
+@attrs.frozen
+class _InHand:
+    unmeasured: int  # jobs that may take any time
+    overrun: int  # jobs that take longer than their kind does: nobody knows for how long
+    rest_seconds: float  # of all others
+
+
+def _in_hand(work: Work) -> _InHand:
+    unmeasured = overrun = 0
+    rest_seconds = 0.0
+    for kind, ran_seconds in work.in_hand:
+        time = work.measured(kind)
+        if time is None:
+            unmeasured += 1
+        elif ran_seconds <= time.mean_seconds:
+            rest_seconds += time.mean_seconds - ran_seconds
+        elif ran_seconds <= time.long_seconds:
+            rest_seconds += time.long_seconds - ran_seconds
+        else:
+            overrun += 1
+    return _InHand(unmeasured, overrun, rest_seconds)
+
+
+def _steady(work: Work, promises: Promises) -> int:
+    """So many workers are busy with what arrives, once they have some headroom."""
+    busy = sum(
+        rate * time.mean_seconds
+        for kind, rate in work.arrivals.items()
+        if (time := work.measured(kind)) is not None
+    )
+    return ceil(busy / promises.headroom - ROUNDING)
+
+
+@attrs.define
+class _Drain:
+    """How many workers keep the promises of the jobs added so far, in the order of claims, and
+    whose takes most. A kind without a promise is only work before others, which one worker does in
+    the end.
+    """
+
+    part: float
+    rest_seconds: float
+    promises: Promises
+    workers: int = 0
+    decided_by: tuple[str, int] | None = None
+    _seconds: float = 0.0  # of the work added so far
+    _variance: float = 0.0
+
+    def add(self, one: Waiting, time: Service | None, promised: float) -> None:
+        """Without `time` they only wait: each has a worker of its own, who has to be free first."""
+        each = 0.0 if time is None else time.mean_seconds
+        spread = 0.0 if time is None else time.deviation_seconds**2
+        own = 1 if time is None else 0
+        if promised:
+            # Who is late is not helped by more workers than start everybody by the next decision.
+            left = max(promised - one.waited_seconds, min(promised, self.promises.interval_seconds))
+            others = one.number - 1  # the last of them waits for these
+            doubt = SIGMAS * sqrt(self._variance + others * spread)
+            before = self._seconds + others * each + doubt
+            needed = ceil((self.rest_seconds + self.part * before) / left - ROUNDING)
+            needed = max(1, needed) - own
+            if needed > self.workers:
+                self.workers, self.decided_by = needed, (one.kind, one.last_id)
+        else:
+            self.workers = max(1 - own, self.workers)
+        self._seconds += one.number * each
+        self._variance += one.number * spread
