@@ -30,6 +30,8 @@ from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100,PTH120 - without pathlib's cost
 NOTE_SECONDS = 0.1  # notes of progress go out at most this often
+UTF8_BYTES_MAX = 4  # of a character
+HEAD_BYTES_MAX = 4_096  # of a message, beside what it carries
 PR_SET_PDEATHSIG = 1
 CHUNK_BYTES = 8_192
 PAGE_BYTES = resource.getpagesize()
@@ -215,8 +217,9 @@ class JobLink:
 class Executor:
     """Runs one job after another."""
 
-    def __init__(self, link: Link, context: Any) -> None:
-        self._link, self._context = link, context
+    def __init__(self, link: Link, context: Any, limits: tuple[int, int]) -> None:
+        """`limits`: bytes of a message, and of a result."""
+        self._link, self._context, self._limits = link, context, limits
         self._log_fd = os.dup(1)  # whatever a handler does to its stdout
         self._functions: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._memory_fd = _open_memory_file()
@@ -248,7 +251,7 @@ class Executor:
                 value = _run_coroutine(value)
             if self._link.pid != os.getpid():
                 _end_fork(link, None)
-            ending = self._context.ending_of_value(job, value)
+            ending = self._sendable(self._context.ending_of_value(job, value))
         except Stopped:
             raise
         except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
@@ -258,6 +261,17 @@ class Executor:
             if ending.is_crash:
                 link.log(_traceback_text(error))
         return ending
+
+    def _sendable(self, ending: Any) -> Any:
+        """A result that is too large for any message is a failure that says so."""
+        most, kept = self._limits
+        size = len(ending.result or "")
+        if size * UTF8_BYTES_MAX > most:
+            size = len(ending.result.encode("utf-8", "surrogatepass"))
+        if size + HEAD_BYTES_MAX <= most:
+            return ending
+        fault = f"result: found {size} bytes, wanted at most {kept} ([limits] max_result_bytes)"
+        return self._context.Ending("failure", None, ("result_invalid",), fault, None, True)
 
     def _function(self, module: str, name: str) -> Callable[[Any], Any]:
         function = self._functions.get((module, name))
@@ -336,7 +350,7 @@ def main() -> None:
     sys.path[:0] = options["search_path"]
     context = _load_own(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120 - as above
     link = Link(socket.socket(fileno=options["socket"]))
-    executor = Executor(link, context)
+    executor = Executor(link, context, (options["message_bytes_max"], options["result_bytes_max"]))
     link.send(NOBODY, '{"is": "ready"}')
     while (message := link.receive()) is not None:
         executor.run(*message)

@@ -179,7 +179,7 @@ def _outcome(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLim
 
 def _ending(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimits) -> Outcome:
     if pipes.result.overflowed:
-        return too_large("stdout", "more", limits)
+        return too_large("stdout", f"more than {pipes.result.bytes_max} bytes", limits)
     if status == 0:
         return success(bytes(pipes.result.kept), "stdout", limits)
     if status is None:

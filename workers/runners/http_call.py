@@ -122,7 +122,9 @@ def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dic
 def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterable[str]) -> Outcome:
     if answer.status // HUNDRED == HTTPStatus.OK // HUNDRED:
         if answer.overflowed:
-            return too_large("the body", "more", limits)
+            announced = answer.headers.get("content-length", "")
+            found = announced or f"more than {limits.result_bytes_max}"
+            return too_large("the body", f"{found} bytes", limits)
         return success(answer.body, "the body", limits)
     message = f"answered with status {answer.status_text}"
     said = _quoted(answer, secrets)

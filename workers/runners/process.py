@@ -241,6 +241,8 @@ def _command_line(behaviour: Python, tools: Tools, their_socket: int) -> tuple[s
         "socket": their_socket,
         "parent": os.getpid(),
         "search_path": [str(each) for each in behaviour.search_path],
+        "message_bytes_max": tools.max_frame_bytes,
+        "result_bytes_max": tools.limits.result_bytes_max,
     }
     # -I: neither this folder, nor PYTHON* variables, nor the user's own site-packages.
     return tools.python, "-I", str(PROGRAM), json.dumps(options)
