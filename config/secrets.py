@@ -3,12 +3,15 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, cast
 
 from musterd.config.faults import Unfit
 
 MASK = "***"
+PART_LENGTH = 8  # of a secret: what is shorter may be a word of anybody's
 
 Span = tuple[int, int]
 
@@ -51,6 +54,28 @@ def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
         name: mask_all(value) if _SECRET_HEADER.search(name) else value
         for name, value in headers.items()
     }
+
+
+def mask_parts(secrets: Iterable[str], text: str) -> str:
+    """`text` with each part of a secret masked that is `PART_LENGTH` characters or longer, and a
+    shorter secret as a whole: a server may repeat a token without its scheme, or half of it.
+    """
+    hidden = [False] * len(text)
+    for secret in filter(None, secrets):
+        size = min(PART_LENGTH, len(secret))
+        found = (secret[at : at + size] for at in range(len(secret) - size + 1))
+        parts = {part for part in found if part == part.strip()}
+        for at in range(len(text) - size + 1):
+            if text[at : at + size] in parts:
+                hidden[at : at + size] = [True] * size
+    runs = groupby(zip(text, hidden, strict=True), key=itemgetter(1))
+    return "".join(MASK if is_hidden else "".join(c for c, _ in run) for is_hidden, run in runs)
+
+
+def words_of(secrets: Iterable[str]) -> list[str]:
+    """The secrets and the words in them, longest first, without those too short to be one."""
+    words = {word for secret in secrets for word in (secret, *secret.split())}
+    return sorted((word for word in words if len(word) >= PART_LENGTH), key=len, reverse=True)
 
 
 # How what stands under these names is shown.

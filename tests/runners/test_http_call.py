@@ -180,6 +180,18 @@ class TestRefusals:
         )
         assert outcome.log == "bad: ***, ***"
 
+    @pytest.mark.parametrize("status", ["200 OK", "403 No"])
+    async def test_a_token_that_the_server_repeats_without_its_scheme_is_masked(
+        self, client: HttpClient, tmp_path: Path, status: str
+    ) -> None:
+        (tmp_path / "token").write_text("Bearer canary-0123456789")
+        outcome = await answered(
+            client,
+            answer(status, b'{"got": "canary-0123456789"}'),
+            header_files={"Authorization": tmp_path / "token"},
+        )
+        assert (outcome.result or outcome.log) == '{"got": "***"}'
+
     @pytest.mark.parametrize(
         ("headers", "seconds"),
         [

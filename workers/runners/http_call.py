@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import attrs
 from musterd.catalog.kinds import HttpCall, WorkKind
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
-from musterd.config.secrets import MASK, mask_headers
+from musterd.config.secrets import MASK, mask_headers, mask_parts, words_of
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
 from musterd.workers.outcome import Assignment, Outcome
@@ -75,7 +75,7 @@ class HttpRunner:
             message = "the kind's method, url or headers do not make a valid HTTP request"
             return Outcome("failure", None, "http_request", message)
         except HttpTrouble as trouble:
-            return Outcome("retry", None, "connection", _without(hidden, str(trouble)))
+            return Outcome("retry", None, "connection", mask_parts(hidden, str(trouble)))
         spending = Spending(assignment)
         if amounts := spent_amounts(answer.headers):
             spending.add(amounts)
@@ -119,14 +119,14 @@ def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dic
     return {**usual, **own, **fence}
 
 
-def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterable[str]) -> Outcome:
+def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Sequence[str]) -> Outcome:
     if answer.status // HUNDRED == HTTPStatus.OK // HUNDRED:
         if answer.overflowed:
             announced = answer.headers.get("content-length", "")
             found = announced or f"more than {limits.result_bytes_max}"
             return too_large("the body", f"{found} bytes", limits)
-        return success(answer.body, "the body", limits)
-    message = f"answered with status {answer.status_text}"
+        return success(_without(secrets, answer.body), "the body", limits)
+    message = f"answered with status {mask_parts(secrets, answer.status_text)}"
     said = _quoted(answer, secrets)
     if answer.status in BUSY_STATUSES or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         pause = retry_after_seconds(answer.headers)
@@ -145,13 +145,14 @@ def spent_amounts(headers: Mapping[str, str]) -> Mapping[str, float] | None:
         return None
 
 
-def _quoted(answer: Answer, secrets: Iterable[str]) -> str | None:
+def _quoted(answer: Answer, secrets: Sequence[str]) -> str | None:
     """The beginning of what the server says, without secrets that it may have repeated."""
-    text = answer.body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return _without(secrets, text)[:QUOTED_BYTES_MAX].strip() or None
+    said = answer.body[: 2 * QUOTED_BYTES_MAX].decode("utf-8", "replace")
+    text = mask_parts(secrets, said.replace("\0", "\N{REPLACEMENT CHARACTER}"))
+    return text[:QUOTED_BYTES_MAX].strip() or None
 
 
-def _without(secrets: Iterable[str], text: str) -> str:
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text
+def _without(secrets: Sequence[str], body: bytes) -> bytes:
+    for word in words_of(secrets):
+        body = body.replace(word.encode(), MASK.encode())
+    return body

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from musterd.config.secrets import MASK, mask_all, mask_headers, mask_url
+from musterd.config.secrets import MASK, PART_LENGTH, mask_all, mask_headers, mask_parts, mask_url
 
 # Upper case and signs only: nothing else in the URLs below is, so that what survives is seen.
 PASSWORDS = st.text("@/#%:?&=ABCXYZ' \\", min_size=1).map(lambda text: f"Q{text}Q")
@@ -69,3 +69,24 @@ def test_a_header_that_may_be_a_secret_is_masked_by_its_name() -> None:
     )
     masked = {"Authorization": MASK, "X-Api-Key": MASK, "Set-Cookie": MASK}
     assert shown == {**masked, "Accept": "text/plain"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Bearer sk-0123456789abcdef", "***"),
+        ("bad token sk-0123456789abcdef!", "bad token ***!"),
+        ("sk-01234 is no key, nor is 89abcdef", "*** is no key, nor is ***"),
+        ("Bearer realm", "Bearer realm"),
+        ("sk-0123", "sk-0123"),
+    ],
+)
+def test_parts_of_a_secret_are_masked_too(text: str, shown: str) -> None:
+    assert mask_parts(["Bearer sk-0123456789abcdef"], text) == shown
+
+
+@given(st.text("ABC", min_size=PART_LENGTH), st.text("abc A"), st.text("abc A"))
+def test_no_part_of_a_secret_survives(secret: str, before: str, after: str) -> None:
+    shown = mask_parts([secret], before + secret + after)
+    parts = {secret[at : at + PART_LENGTH] for at in range(len(secret) - PART_LENGTH + 1)}
+    assert not [part for part in parts if part in shown]
