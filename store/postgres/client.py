@@ -34,7 +34,7 @@ from musterd.store.postgres.jobs import id_params, job_records, new_job_params, 
 from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.setup import places
-from musterd.store.postgres.statements import fill
+from musterd.store.postgres.statements import SNAPSHOT, fill
 from musterd.store.sqlfiles import load_statements
 
 T = TypeVar("T")
@@ -116,13 +116,15 @@ class PostgresBackend:
         return self._once(lambda conn: _enqueue_pairs(conn, self._sql, pairs))
 
     def job(self, job_id: int) -> JobRecord | None:
-        with self._connection("reading a job") as conn:
+        with self._connection("reading a job") as conn, conn.pipeline():
+            conn.execute(SNAPSHOT)
             found = conn.execute(self._sql["jobs"], one_job_params(job_id)).fetchall()
             ids = id_params(found)
-            past, phases, webhooks = (
-                conn.execute(self._sql[name], ids).fetchall()
-                for name in ("attempts", "phases", "webhooks_of")
-            )
+            cursors = [
+                conn.execute(self._sql[name], ids) for name in ("attempts", "phases", "webhooks_of")
+            ]
+            conn.execute(b"commit")
+            past, phases, webhooks = (cursor.fetchall() for cursor in cursors)
         records = with_webhooks(job_records(found, past, phases), webhooks)
         return records[0] if records else None
 

@@ -21,7 +21,16 @@ from musterd.store.lifecycle import AttemptOutcome
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.phases import phases_by_job
-from musterd.store.postgres.statements import Params, Row, Run, Statements, numbers, texts, words
+from musterd.store.postgres.statements import (
+    SNAPSHOT,
+    Params,
+    Row,
+    Run,
+    Statements,
+    numbers,
+    texts,
+    words,
+)
 from musterd.store.postgres.why import read_why_facts
 from musterd.store.why_facts import WhyFacts
 
@@ -64,8 +73,18 @@ class PostgresJobs:
         return with_webhooks(records, await run("webhooks_of", ids))
 
     async def _records(self, params: Params) -> list[JobRecord]:
-        run = self.statements.run
-        return await self.whole(await run("jobs", params), run)
+        """As they were at one moment."""
+        with self.statements.limit("jobs"):
+            async with self.statements.shared.use("jobs") as conn:
+
+                async def run(name: str, params: Params) -> list[Row]:
+                    return await (await self.statements.send(conn, name, params)).fetchall()
+
+                async with conn.pipeline():
+                    await conn.execute(SNAPSHOT)
+                    records = await self.whole(await run("jobs", params), run)
+                    await conn.execute(b"commit")
+        return records
 
 
 def new_job_params(jobs: Sequence[NewJob]) -> Params:

@@ -82,6 +82,8 @@ async def send(conn: TrioConnection, statement: Numbered, params: Params) -> Cur
     return await cursor.execute(statement.text, [params[name] for name in statement.names])
 
 
+# What several statements read is then of one moment.
+SNAPSHOT = b"begin transaction isolation level repeatable read read only"
 REPLY_SECONDS = 2.0  # what a reply may take beyond the server's own time limit
 
 

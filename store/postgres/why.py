@@ -11,7 +11,7 @@ from musterd.store.nodes import (
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.nodes import node_record
-from musterd.store.postgres.statements import Numbered, Row, send
+from musterd.store.postgres.statements import SNAPSHOT, Numbered, Row, send
 from musterd.store.why_facts import (
     LEASED_BOUND,
     LINE_BOUND,
@@ -22,9 +22,6 @@ from musterd.store.why_facts import (
     TargetJob,
     WhyFacts,
 )
-
-SNAPSHOT = b"begin transaction isolation level repeatable read read only"
-
 
 STATEMENTS = (
     *("why_job", "why_target", "why_before", "why_line"),

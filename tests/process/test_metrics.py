@@ -26,7 +26,7 @@ LABELS = {
     "state": {"pending", "queued", "assigned", "running", "paused", "succeeded", "failed"}
     | {"canceled", "idle", "busy", "retiring"},
     "direction": {"up", "down", "hold"},
-    "result": {"ok", "error", "delivered", "failed", "retried"},
+    "result": {"ok", "error", "given_up", "delivered", "failed", "retried"},
 }
 KINDS = """
 [kinds.flaky]
