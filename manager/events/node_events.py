@@ -251,11 +251,14 @@ class JobReporter:
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
         self._engine = deps.engine
+        self._settings, self._catalog = deps.settings, deps.catalog
         self.arrivals = Arrivals()
         self._news, self._on_ended = news, on_ended
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
+        promised = self._catalog().promises.get(kind, self._settings.now.scaling.max_wait_seconds)
         self._metrics.claimed(kind, waited_seconds)
+        self._metrics.promised(kind, waited_seconds, promised)
         self.arrivals.note(kind, waited_seconds, trio.current_time())
 
     def settled(self, settlements: Sequence[Settlement]) -> None:

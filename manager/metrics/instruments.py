@@ -60,6 +60,8 @@ class KindCounters:
 
     waited: Spread
     retries: int = 0
+    promised_seconds: float = 0.0  # how long its jobs may wait; 0 = nothing is promised
+    promises_broken: int = 0
     finished: dict[tuple[str, JobState], int] = field(factory=dict[tuple[str, JobState], int])
     ran: dict[AttemptOutcome, Spread] = field(factory=dict[AttemptOutcome, Spread])
 
@@ -92,7 +94,9 @@ class JobCounters(Collector):
         for tally in self.kinds.values():
             tally.finished = {key: n for key, n in tally.finished.items() if key[0] != tenant}
 
-    def collect(self) -> Iterable[CounterMetricFamily | HistogramMetricFamily]:
+    def collect(
+        self,
+    ) -> Iterable[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         # Copied first: this runs in a thread, while the loop goes on counting.
         kinds = list(self.kinds.items())
         claimed = sum(sum(tally.waited.counts) for _, tally in kinds)
@@ -113,7 +117,16 @@ class JobCounters(Collector):
         ran = HistogramMetricFamily(
             "musterd_job_run_seconds", "How long an attempt ran.", labels=["kind", "outcome"]
         )
+        promised = GaugeMetricFamily(
+            "musterd_promise_seconds", "How long jobs may wait before they start.", labels=["kind"]
+        )
+        broken = CounterMetricFamily(
+            "musterd_promise_broken", "Jobs claimed later than promised.", labels=["kind"]
+        )
         for kind, tally in kinds:
+            if tally.promised_seconds:
+                promised.add_metric([kind], tally.promised_seconds)
+                broken.add_metric([kind], tally.promises_broken)
             ended = dict(tally.finished)
             # All outcomes of a kind begin together, so that its first failure is a rise from 0.
             for tenant in dict.fromkeys(tenant for tenant, _ in ended):
@@ -123,7 +136,7 @@ class JobCounters(Collector):
             waited.add_metric([kind], tally.waited.buckets(), tally.waited.total)
             for outcome, spread in list(tally.ran.items()):
                 ran.add_metric([kind, outcome.value], spread.buckets(), spread.total)
-        yield from (finished, retries, waited, ran)
+        yield from (finished, retries, waited, ran, promised, broken)
 
 
 DUTY_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0)

@@ -89,6 +89,13 @@ class Metrics:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         self._jobs.of(kind).waited.observe(waited_seconds)
 
+    def promised(self, kind: str, waited_seconds: Sequence[float], promised_seconds: float) -> None:
+        """How long claimed jobs were allowed to wait; 0 = nothing is promised."""
+        tally = self._jobs.of(kind)
+        tally.promised_seconds = promised_seconds
+        if promised_seconds and max(waited_seconds) > promised_seconds:
+            tally.promises_broken += sum(waited > promised_seconds for waited in waited_seconds)
+
     def settled(self, settlements: Sequence[Settlement], tenant: str = DEFAULT_TENANT) -> None:
         jobs = self._jobs
         for (kind, outcome, state), alike in groupby(settlements, key=_how_it_ended):
@@ -135,6 +142,10 @@ class Metrics:
         self._wishes[tenant] = decision
         self._sum_up_wishes()
         self._decisions.labels(direction=_direction(decision)).inc()
+        if decision.slack_seconds is None:
+            self._slack.remove_by_labels({"tenant": tenant})
+        else:
+            self._slack.labels(tenant=tenant).set(decision.slack_seconds)
         if decision.limited_by is not None:
             self._limited.labels(reason=decision.limited_by).inc()
 
@@ -185,6 +196,7 @@ class Metrics:
         self._jobs.forget(tenant)
         self._queue.by_tenant.pop(tenant, None)
         self._wishes.pop(tenant, None)
+        self._slack.remove_by_labels({"tenant": tenant})
         self._sum_up_wishes()
         for state in CREW_STATES:
             with suppress(KeyError):  # its crew was never counted
@@ -224,6 +236,11 @@ class Metrics:
         self._workers_max = make.gauge("workers_max", "The largest crew: workers.max_count.")
         self._desired = make.gauge("workers_desired", "Workers wanted, within all limits.")
         self._desired_raw = make.gauge("workers_desired_raw", "Workers wanted, before limits.")
+        self._slack = make.gauge(
+            "promise_slack_seconds",
+            "What is left of the promise of the worst waiting job; below 0 it is broken.",
+            "tenant",
+        )
         self._decisions = make.counter("scale_decisions", "Scaling decisions.", "direction")
         for direction in ("up", "down", "hold"):
             self._decisions.labels(direction=direction)

@@ -42,7 +42,17 @@ def _now(data: ScalingData) -> Html:
     return join(
         el("p", el("strong", f"{plural(crew.size, 'worker')}{wanted}"), f", {bounds}."),
         el("p", f"{reason_words(last)}."),
+        _behind(last),
     )
+
+
+def _behind(last: Decision | None) -> Html | None:
+    """Whether a promise is being broken."""
+    slack = None if last is None else last.slack_seconds
+    if slack is None or slack >= 0:
+        return None
+    late = f"a job has waited {duration_text(-slack)} longer than promised."
+    return el("p", ui.badge("BEHIND", "limit"), f" {late}")
 
 
 def _journal(decisions: Sequence[Decision]) -> Html:

@@ -166,3 +166,13 @@ def test_a_node_that_was_reloaded_says_with_which_configuration_it_works() -> No
     told = shown(seen(asked(nodes=nodes)))
     assert "  node    n1, running, up 1 m 1 s, configuration 3" in told
     assert "  nodes   2: 4 workers, 2 busy" in told
+
+
+def test_a_broken_promise_is_told_while_it_is_broken() -> None:
+    def behind(slack: float | None) -> list[str]:
+        told = node(last_decision=attrs.evolve(DECISION, slack_seconds=slack))
+        return [one for one in shown(seen(node=told)) if "BEHIND" in one]
+
+    (said,) = behind(-12.5)
+    assert "a job has waited 12.5 s longer than promised: `musterd scaling`" in said
+    assert behind(0.5) == behind(None) == []

@@ -89,6 +89,28 @@ def test_a_retry_is_an_attempt_and_no_end() -> None:
     assert value(metrics, "job_run_seconds_count", kind="report", outcome="retrying") == 1
 
 
+def test_late_starts_are_counted_where_something_is_promised() -> None:
+    metrics = make()
+    metrics.promised("report", [0.5, 2.5, 9.0], 2.0)
+    metrics.promised("thumbnail", [0.5], 1.0)
+    metrics.promised("backup", [900.0], 0.0)
+    assert value(metrics, "promise_seconds", kind="report") == 2
+    assert value(metrics, "promise_broken_total", kind="report") == 2
+    assert value(metrics, "promise_broken_total", kind="thumbnail") == 0, "it begins at 0"
+    assert "backup" not in str([one for one in samples(metrics) if "promise" in one[0]])
+
+
+def test_the_slack_of_the_worst_job_is_told_while_one_waits() -> None:
+    metrics = make()
+    metrics.scaled(attrs.evolve(UP, slack_seconds=-3.5))
+    assert value(metrics, "promise_slack_seconds", tenant="default") == -3.5
+    metrics.scaled(UP)
+    assert not [one for one in samples(metrics) if "slack" in one[0]]
+    metrics.scaled(attrs.evolve(UP, slack_seconds=1.0), "acme")
+    metrics.forget("acme")
+    assert not [one for one in samples(metrics) if "slack" in one[0]]
+
+
 def test_the_buckets_are_the_configured_ones() -> None:
     metrics = told_everything()
     assert value(metrics, "job_wait_seconds_bucket", kind="report", le="0.1") == 1
