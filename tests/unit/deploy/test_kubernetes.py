@@ -198,6 +198,10 @@ def test_what_belongs_together_finds_each_other() -> None:
     assert manifest("Service")["spec"]["selector"] == label
     for kind in ("PodDisruptionBudget", "PodMonitor"):
         assert manifest(kind)["spec"]["selector"]["matchLabels"] == label
+    network = manifest("NetworkPolicy")["spec"]
+    assert network["podSelector"]["matchLabels"] == label
+    (port,) = container("Deployment")["ports"]
+    assert [one["ports"] for one in network["ingress"]] == [[{"port": port["containerPort"]}]]
     assert manifest("Job")["spec"]["template"]["metadata"]["labels"].keys().isdisjoint(label)
 
 
