@@ -21,7 +21,7 @@ _SHAPES = {"sqlite": "sqlite:///path", "postgresql": "postgresql://user@host/dat
 _SESSION = re.compile(r"[?&]target_session_attrs=([^&]*)")
 _STANDBYS = ("standby", "read-only", "prefer-standby")
 
-# When a running node goes by a new value: for what it does from now on, with its next claim, for
+# When a running node uses a new value: for what it does from now on, with its next claim, for
 # jobs that start from now on, or only after a restart.
 When = Literal["at once", "next claim", "next job", "restart"]
 

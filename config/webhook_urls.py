@@ -70,7 +70,7 @@ def check_allowed(url: str, policy: UrlPolicy) -> None:
 def is_at(url: str, receiver: str) -> bool:
     """Whether a webhook's URL is that of a receiver, or below it."""
     (origin, path), (own, prefix) = _place_of(url), _place_of(receiver)
-    if _DOTS.search(path):  # who knows where it leads
+    if _DOTS.search(path):  # it may lead anywhere
         return False
     return origin == own and (path == prefix or path.startswith(prefix.rstrip("/") + "/"))
 

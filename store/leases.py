@@ -184,7 +184,7 @@ class Ends(NamedTuple):
 
     @property
     def targets(self) -> list[str]:
-        """In the order in which whoever locks several takes them."""
+        """Sorted: the order in which they are locked."""
         found = {one.target for one in self.settlements} | set(self.successes.targets)
         return sorted(one for one in found if one is not None)
 

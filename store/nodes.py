@@ -18,7 +18,7 @@ from musterd.store.words import cut, one_line, plural, time_text
 
 HEARTBEAT_SECONDS = 5.0  # a node says at least this often that it lives
 RESTING_SECONDS = 30.0  # at the stores of tenants that have nothing to do
-PAUSES_OF_THE_DEAD = 3  # who has been silent for so many of its pauses counts as dead
+PAUSES_OF_THE_DEAD = 3  # a node that has been silent for so many of its pauses counts as dead
 LIVE_SECONDS = PAUSES_OF_THE_DEAD * HEARTBEAT_SECONDS  # for most
 YOUNG_SECONDS = PAUSES_OF_THE_DEAD * RESTING_SECONDS  # an older sign of life is nobody's
 FORGET_SECONDS = 3600.0  # and is taken off the list after so long

@@ -24,7 +24,7 @@ CALL_SECONDS = 60.0  # a call that takes longer has failed
 IDLE_SECONDS = 60.0  # then the child is not kept any longer
 CLOSE_SECONDS = 10.0
 GRACE_SECONDS = 2.0  # from TERM to KILL
-ONCE = Retry(0, "fixed", 0.0, 1.0, 0.0, "none")  # whoever calls tries again
+ONCE = Retry(0, "fixed", 0.0, 1.0, 0.0, "none")  # the caller tries again
 
 
 class PythonHooks:

@@ -237,5 +237,5 @@ class Contained(NamedTuple):
 
 
 def log_contained(what: Contained) -> None:
-    """For those who have nobody to report to."""
+    """Where there is nothing to report to."""
     logging.getLogger("musterd").error("fault contained", exc_info=what.error)

@@ -66,7 +66,7 @@ class PhaseBook:
     async def run(self) -> None:
         while True:
             await self._bell.wait()
-            await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
+            await trio.lowlevel.checkpoint()  # tasks that can run now may add to this write
             await self._write()
             if not self._entries:
                 self._bell.clear()
@@ -169,7 +169,7 @@ class ProgressWriter:
         while True:
             await self._bell.wait(self._next_local() - trio.current_time())
             self._bell.clear()
-            await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
+            await trio.lowlevel.checkpoint()  # tasks that can run now may add to this write
             await self._write_due()
 
     def _announce(self, held: Held) -> None:
@@ -215,7 +215,7 @@ class ProgressWriter:
                 hurried.set()
 
     async def _write_starts(self, news: Sequence[Held]) -> None:
-        """Whoever follows a job hears first that it has started."""
+        """Readers that follow a job hear first that it has started."""
         holds = [held.hold() for held in news if not held.start_written]
         if holds:
             renewal = await self.engine.leases.renew(holds, None, trio.current_time())

@@ -46,7 +46,7 @@ class Connections:
 
 @attrs.frozen
 class Tools:
-    """One for the whole node. `boottime` is the clock that leases are trusted by. Whoever made it
+    """One for the whole node. `boottime` is the clock that leases are trusted by. Its maker
     closes `connections` when all workers have left.
     """
 

@@ -240,8 +240,8 @@ async def _has_room_soon(reader: Reader) -> bool:
 
 
 def too_slow(readers: Iterable[Reader], bytes_max: int) -> list[Reader]:
-    """Whom to cut off, so that what they all have not yet taken is no more than that: those first
-    that have taken nothing for longest. What several have before them counts once.
+    """Which readers to cut off so that all together have no more than that left to take: first
+    those that have taken nothing for longest. What several have before them counts once.
     """
     waiting = sorted((one for one in readers if not one.wire.is_clear), key=_moved_local)
     holders = Counter(id(one.wire.held) for one in waiting)

@@ -23,7 +23,7 @@ LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts: what is new
 EARLY_SECONDS = 0.01  # so much before its time it is as good as due
 NEWS_SECONDS = 0.5  # a change of crew or pace is told, but not more often than this
 RETRY_SECONDS = 2.0
-SETTLING_SECONDS = 0.1  # whoever was hired has found work by then
+SETTLING_SECONDS = 0.1  # a newly hired worker has found work by then
 LEAVE_SECONDS = 1.0
 
 
@@ -129,7 +129,7 @@ class Heartbeat:
 
 
 def _gist(beat: Beat) -> tuple[object, ...]:
-    """What others should learn soon. Who is busy changes with every job, so that waits."""
+    """What others should learn soon. How many are busy changes with every job, so that waits."""
     configured = (beat.config_generation, beat.config_hash)
     crew = (beat.idle + beat.busy, beat.default_count, beat.max_count)
     return (*crew, beat.pause_seconds, *configured)

@@ -158,7 +158,7 @@ def share_of(due: int, free: int, others: Others, *, overdue: bool = False) -> i
         return due
     if overdue:
         return -(-due * free // whole)
-    # All nodes side by side on one line; a job falls to whoever stands where it comes down.
+    # All nodes side by side on one line; a job falls to the node at the place where it comes down.
     start = (others.lot * GOLDEN % WHOLE) * whole // WHOLE
     return (due * (others.before + free) + start) // whole - (due * others.before + start) // whole
 
@@ -263,7 +263,7 @@ class Ask:
 
 
 def entitled(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict[str, int]:
-    """How large each crew should be; together never above `overall`. `turn`: who comes first if
+    """How large each crew should be; together never above `overall`. `turn`: which comes first if
     fewer workers are left over than could be used. The floors must fit.
     """
     level = _level(asks, overall)

@@ -42,7 +42,7 @@ from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState
 
-OVERDUE_INTERVALS = 2  # whoever was to take a job has decided by then
+OVERDUE_INTERVALS = 2  # the node that was to take a job has decided by then
 STALE_SECONDS = 5.0  # an answer that took longer tells of another time
 NO_SPARE = SpareCapacity()
 REUNION_SECONDS = 3.0  # after the store was away, all nodes have given a sign of life by then

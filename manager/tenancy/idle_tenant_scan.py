@@ -148,7 +148,7 @@ class IdleTenantScan:
         try:
             found = await scan.look(names)
         except StoreUnavailable:
-            return  # whoever has something to do will notice, and tell
+            return  # the tenant that has something to do will notice, and say so
         except StoreError:
             # One of them spoils it for all: each looks for itself, and tells what is wrong.
             found = dict.fromkeys(names, EVERYTHING)

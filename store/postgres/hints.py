@@ -27,7 +27,7 @@ ANSWER_SECONDS = 1.0  # a connection that takes longer counts as dead
 
 @attrs.define(eq=False)
 class _Box:
-    """What has been heard for one channel. `rung`: come and look, for whoever waits."""
+    """What has been heard for one channel. `rung`: come and look, for the task that waits."""
 
     texts: set[str] = attrs.field(factory=set[str])
     rung: trio.Event | None = None
@@ -124,7 +124,7 @@ class Hints:
 
     async def _let_another_read(self, channel: str, box: _Box) -> None:
         if channel not in self._listened:
-            self._interrupt()  # who reads listens to this one, too
+            self._interrupt()  # the reader then listens to this one too
         box.rung = trio.Event()
         try:
             await box.rung.wait()
@@ -132,7 +132,7 @@ class Hints:
             box.rung = None
 
     async def _read_a_while(self, own: _Box) -> None:
-        """Until something has come, for whomever."""
+        """Until something has come, on any channel."""
         self._reading = trio.CancelScope()
         try:
             conn = await self._connected()

@@ -52,7 +52,7 @@ def sort_error(
     if code == sqlite3.SQLITE_ERROR and str(error).startswith("no such table"):
         return StoreMisconfigured(f"{message}: {NO_SCHEMA}")
     if code == sqlite3.SQLITE_IOERR and committing:
-        # The log may hold the whole transaction: whoever opens the file next decides if it counts.
+        # The log may hold the whole transaction: the next to open the file decides if it counts.
         return OutcomeUnknown(message, WEATHER[code])
     if code in WEATHER:
         return StoreUnavailable(message, WEATHER[code])

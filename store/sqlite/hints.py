@@ -1,8 +1,8 @@
 """Hints of new work: an event within the process, a pipe beside the file for other processes.
 
-The daemon makes the pipe and reads it; who enqueues writes one line if somebody reads, and goes on
-if nobody does. A pipe left behind by a dead daemon has no reader and harms nobody. An empty line is
-new work, a number is a job whose holder is asked for something.
+The daemon makes the pipe and reads it; a client that enqueues writes one line if there is a reader,
+and goes on if there is none. A pipe left behind by a dead daemon has no reader and harms nobody. An
+empty line is new work, a number is a job whose holder is asked for something.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def leave(database: Database, node_id: UUID) -> None:
 
 
 def forget_all(database: Database) -> None:
-    """For a daemon that starts alone on its file: whoever is on the list is dead."""
+    """For a daemon that starts alone on its file: every node on the list is dead."""
     with database.writing("forgetting nodes"):
         database.execute("forget_nodes", {"before": rows.FOREVER})
         database.execute("free_duties")

@@ -151,6 +151,6 @@ class SqliteQueue(Part):
 
 
 class SqliteIdleChecks(Part):
-    """See `store.queue.IdleChecks`. Whoever writes to the file rings after its commit, or never."""
+    """See `store.queue.IdleChecks`. A writer of the file rings after its commit, or never."""
 
     check = answers(None)

@@ -440,7 +440,7 @@ class Desk:
         return bool(self._idle()) or self._room_ahead() > 0
 
     def _idle(self) -> tuple[int, ...]:
-        """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
+        """The workers to claim for. One does many brisk jobs; after a rest others may come."""
         count = self._batch_max
         if self._held and self._pacing.is_brisk:
             count = 0 if self._ready else 1

@@ -80,7 +80,7 @@ class ExchangeLoop:
 
     async def _wait_for_cause(self) -> None:
         if self.desk.has_ended and not self.desk.has_gathered(0.5):
-            await trio.lowlevel.checkpoint()  # whoever can run now may add to this exchange
+            await trio.lowlevel.checkpoint()  # tasks that can run now may add to this exchange
         while not self._has_cause():
             await self.desk.wait_for_change(may_poll=not self._under_way)
 
@@ -206,7 +206,7 @@ class ExchangeLoop:
 
 async def _let_it_begin() -> None:
     """The worker of a single claim goes on before the next exchange is made up, 0.13 ms sooner.
-    Whom the first checkpoint wakes together with this task is through when the second one returns.
+    A task that the first checkpoint wakes with this one is through when the second one returns.
     """
     await trio.lowlevel.checkpoint()
     await trio.lowlevel.checkpoint()

@@ -34,7 +34,7 @@ class Ignored(NamedTuple):
 
 
 class Held:
-    """Fields are for reading: the desk, the lease keeper, and whoever runs the attempt change them
+    """Fields are for reading: the desk, the lease keeper and the worker of the attempt change them
     through the methods below. What few jobs need has its value in the class.
 
     `trusted_until` is on the clock that runs through a suspend. After it the lease may belong to

@@ -54,7 +54,7 @@ def test_an_example_loads(block: Block, tmp_path: Path) -> None:
 def test_every_moment_at_which_a_key_applies_is_told() -> None:
     told = [
         bare(when)
-        for when, _ in table(PAGE, "reload", "from when a running node goes by the new value")
+        for when, _ in table(PAGE, "reload", "from when a running node uses the new value")
     ]
     assert told == list(get_args(When))
 
