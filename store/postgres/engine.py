@@ -39,7 +39,6 @@ from musterd.store.postgres.setup import Hosts
 from musterd.store.postgres.statements import (
     Numbered,
     Statements,
-    channel_of,
     fill,
     numbered,
     send,
@@ -197,7 +196,6 @@ class PostgresEngine:
         self._is_closed = False
         self._schema = schema
         self.where = f"{hub.where}, schema {schema}"
-        self._channel = channel_of(schema)
         sql = statements_of(schema)
         limit_seconds = options.statement_timeout_seconds
         statements = Statements(sql, hub.shared, limit_seconds)
@@ -213,9 +211,7 @@ class PostgresEngine:
         self.outbox = PostgresOutbox(run, execute)
         self.schedules = PostgresSchedules(run, execute)
         self.duties = PostgresDuties(run, execute)
-        self.queue = PostgresQueue(
-            statements, self.jobs, self.duties, exchanger.claimer, hub.hints, self._channel
-        )
+        self.queue = PostgresQueue(statements, self.jobs, self.duties, exchanger.claimer, hub.hints)
         self.retention = PostgresRetention(hub.shared, run, send, self.jobs.whole, limit_seconds)
         self.idle = PostgresIdleChecks(hub.hints, sql["idle_check"], marks)
         self.overview = PostgresOverview(run)
@@ -229,7 +225,7 @@ class PostgresEngine:
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self._hub.hints.forget(self._channel)
+            self.queue.hear_no_more()
             await self._hub.leave()
 
     async def schema(self) -> SchemaState:

@@ -16,7 +16,7 @@ from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import Migration, missing, shipped
 
 PACKAGE = "musterd.store.postgres"
-LOCK_SPACE = 1836413796  # the first key of the advisory lock that two migrators share
+MADE_MEANWHILE = ("23505", "42P06", "42P07")  # the name is taken, since a moment ago
 
 
 async def compare(conn: TrioConnection, schema: str, where: str) -> SchemaState:
@@ -36,16 +36,30 @@ async def migrate(conn: TrioConnection, schema: str, where: str) -> list[str]:
     known = shipped(PACKAGE)
     if not missing(await _applied(conn, schema), known, where):
         return []
-    await conn.execute("begin")
-    await conn.execute(
-        "select pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SPACE, schema), prepare=False
-    )
-    await _create_log(conn, schema)
+    while not await _has_begun(conn, schema):
+        await conn.execute("rollback")
     todo = missing(await _applied(conn, schema), known, where)
     for migration in todo:
         await _apply(conn, schema, migration)
     await conn.execute("commit")
     return [migration.name for migration in todo]
+
+
+async def _has_begun(conn: TrioConnection, schema: str) -> bool:
+    """Opens a transaction that no other migrator is in: who makes a name is waited for by who would
+    make it too, and who locks the log by all others. False = the names were made meanwhile.
+
+    Both are the owner's own. An advisory lock could be kept by any role that may connect.
+    """
+    await conn.execute("begin")
+    try:
+        await _create_log(conn, schema)
+    except psycopg.Error as error:
+        if error.sqlstate in MADE_MEANWHILE:
+            return False
+        raise
+    await conn.execute(_text("lock table {schema}.schema_migrations in exclusive mode", schema))
+    return True
 
 
 async def _create_log(conn: TrioConnection, schema: str) -> None:

@@ -33,7 +33,7 @@ from musterd.store.queue import (
 DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
 
 
-@attrs.frozen
+@attrs.define
 class PostgresQueue:
     """See `store.queue.Queue`."""
 
@@ -42,7 +42,7 @@ class PostgresQueue:
     duties: PostgresDuties
     claimer: Claimer
     hints: Hints
-    channel: str
+    _channel: str | None = attrs.field(default=None, init=False)
 
     async def observe(
         self,
@@ -99,7 +99,13 @@ class PostgresQueue:
         return await self.statements.execute("resume_queue", {}) > 0
 
     async def wait_for_hint(self) -> Hint:
-        return await self.hints.wait(self.channel)
+        if self._channel is None:
+            ((self._channel,),) = await self.statements.run("hint_channel", {})
+        return await self.hints.wait(self._channel)
+
+    def hear_no_more(self) -> None:
+        if self._channel is not None:
+            self.hints.forget(self._channel)
 
     async def _walk(self, name: str, params: Params) -> Row:
         """The one row of a statement that walks the index and claims nothing; begins at marks."""

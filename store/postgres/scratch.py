@@ -18,8 +18,7 @@ from musterd.store.postgres.errors import first_line, sort_connect_error, sort_e
 from musterd.store.postgres.setup import Hosts
 from musterd.store.scratch import Scratch, check_name, is_scratch_name
 
-# The first key of the advisory lock on a name. 1836413796 to ..98 are those of migrators, of who
-# rings for new jobs, and of caps: whoever held one of them for the schema would stop what it does.
+# The first key of the advisory lock on a name. Who else holds it keeps a schema from being swept.
 LOCK_SPACE = 1836413799
 # Beside the name: a tenant's schema may happen to have one like it.
 MARK = "made by musterd bench for one measurement, and dropped after it"

@@ -8,7 +8,6 @@ Sets of jobs go as multiranges: a few neighbours take hardly more room than one 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -54,17 +53,11 @@ def numbered(sql: str) -> Numbered:
     return Numbered(_NAMED.sub(number, sql).encode(), tuple(names))
 
 
-def channel_of(schema: str) -> str:
-    """The notification channel of a schema: short enough for any schema's name."""
-    return "musterd_" + hashlib.sha256(schema.encode()).hexdigest()[:16]
-
-
 def fill(sql: str, schema: str) -> str:
     """SQL text with the schema's names in it. `schema` is a checked identifier (see config)."""
     return (
         sql.replace("{schema}", f'"{schema}"')
         .replace("{schema_name}", schema)
-        .replace("{channel}", channel_of(schema))
         .replace("{job_columns}", SELECTED)
     )
 

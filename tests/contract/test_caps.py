@@ -35,7 +35,7 @@ from tests.fix_postgres import FreshDatabase
 
 CAPS: Caps = (("narrow", 4),)
 ONE: Caps = (("narrow", 1),)
-LOCK_CAPS = b"select pg_advisory_xact_lock(1836413798, hashtext('musterd'))"
+LOCK_CAPS = b"select musterd.take_turn()"
 TAKE_THREE = b"""
     with taken as (delete from musterd.ready where last_id <= 3 returning kind)
     insert into musterd.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs)

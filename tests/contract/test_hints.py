@@ -10,8 +10,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
-from musterd.store.postgres.statements import channel_of
-from tests.contract.rigs import SCHEMA, PostgresRig, Rig, closing_engine
+from tests.contract.rigs import PostgresRig, Rig, closing_engine
 
 SECONDS = 5  # far more than a hint takes
 QUIET_SECONDS = 0.15
@@ -99,13 +98,19 @@ async def test_hints_that_nobody_waits_for_do_no_harm(shared: Rig) -> None:
     assert (await shared.engine.queue.counts()).enqueued_total == 50
 
 
+def channel_of(rig: PostgresRig) -> str:
+    """As one knows it who has read the store's own tables."""
+    ((name,),) = rig.raw("select name from hint_channel")
+    return str(name)
+
+
 @pytest.mark.parametrize("text", ["9" * 5000, "²", "-1", "drop table", "1e9", "٣"])
 async def test_what_strangers_notify_is_not_heard(postgres_rig: PostgresRig, text: str) -> None:
     """Any role that may connect can send to the channel."""
     async with listening(postgres_rig.engine) as listener:
         before = listener.heard
         with psycopg.connect(postgres_rig.url, autocommit=True) as stranger:
-            stranger.execute("select pg_notify(%s, %s)", (channel_of(SCHEMA), text))
+            stranger.execute("select pg_notify(%s, %s)", (channel_of(postgres_rig), text))
         await trio.sleep(QUIET_SECONDS)
         assert listener.heard == before
         await enqueue_and_hear(listener, postgres_rig.engine)
@@ -115,6 +120,6 @@ async def test_a_flood_of_strange_notifications_is_bounded(postgres_rig: Postgre
     flood = "select count(pg_notify(%s, n::text)) from generate_series(1, 30000) n"
     async with listening(postgres_rig.engine) as listener:
         with psycopg.connect(postgres_rig.url, autocommit=True) as stranger:
-            stranger.execute(flood, (channel_of(SCHEMA),))
+            stranger.execute(flood, (channel_of(postgres_rig),))
         await listener.quiet()
         await enqueue_and_hear(listener, postgres_rig.engine)

@@ -58,6 +58,16 @@ alter table {schema}.waiting set (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 5000);
 create unique index waiting_order on {schema}.waiting (room, name, priority desc, run_at, first_id);
 
+-- The turn of claims that keep to limits: whoever has locked this table may count. Its lock is one that no other role can
+-- take, unlike an advisory one, and writes nothing, unlike that of a row.
+create table {schema}.claim_turn ();
+
+create function {schema}.take_turn() returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    lock table {schema}.claim_turn in share update exclusive mode;
+end $$;
+
 -- What is in hand: one row for each claim and kind, and one for each job with a target. `jobs` is the fence of every write of
 -- a holder: a settlement takes its jobs out of the set of its token, or changes nothing. A row whose set is empty means
 -- nothing and may be deleted by whoever meets it.

@@ -91,7 +91,7 @@ begin
         freed := freed + {schema}.pass_on(one)::integer;
     end loop;
     if ring and freed > 0 then
-        perform pg_notify('{channel}', '');
+        perform {schema}.hint('');
     end if;
     return freed;
 end $$;

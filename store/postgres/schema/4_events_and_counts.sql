@@ -161,6 +161,20 @@ from (select enqueued, pending, queued, paused, succeeded, failed, canceled from
       select coalesce(enqueued, 0), 0, coalesce(queued, 0), 0, coalesce(succeeded, 0), 0, 0 from {schema}.event_drafts
       where coalesce(enqueued, queued, succeeded) is not null) each;
 
+-- Where nodes listen for hints. Any role may notify and none can be kept from it, so the name is not to be guessed: it is made
+-- with the store, read by each node at its start, and shown to nobody who may not read this table.
+create table {schema}.hint_channel (
+    only_row boolean primary key default true check (only_row),
+    name     text not null default 'musterd_' || replace(gen_random_uuid()::text, '-', '')
+);
+insert into {schema}.hint_channel default values;
+
+-- Says to the nodes that there may be new work (an empty text), or what else store/postgres/hints.py knows.
+create function {schema}.hint(said text) returns void
+    language sql set search_path = pg_catalog, pg_temp as $$
+    select pg_notify(channel.name, said) from {schema}.hint_channel channel
+$$;
+
 -- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at.
 create function {schema}.note_new_jobs() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -169,6 +183,7 @@ declare
     held integer;
     stretch integer;  -- jobs in one: a small batch is cut finer, so that several nodes may take from it at once
     pending constant jsonb := '{"state": "pending"}';
+    channel text;
 begin
     select count(*)::integer as number, count(*) filter (where state = 'pending')::integer as held, count(target) as targets,
            min(id) as first_id, max(id) as last_id,
@@ -220,8 +235,10 @@ begin
         end if;
         -- One hint at a time is enough: a transaction that finds another one about to hint leaves it to that one,
         -- so that concurrent commits do not queue up behind each other's notifications.
-        if pg_try_advisory_xact_lock(1836413797, hashtext('{schema_name}')) then
-            perform pg_notify('{channel}', '');
+        -- The row is this schema's own: whoever might keep a lock that all may take, could keep all nodes from being told.
+        select name into channel from {schema}.hint_channel for update skip locked;
+        if found then
+            perform pg_notify(channel, '');
         end if;
     end if;
     return null;

@@ -71,7 +71,7 @@ begin
     if effect = 'ask' then
         requested := true;
         update {schema}.job_rows j set request = action, requested_at = moment where j.id = wanted;
-        perform pg_notify('{channel}', wanted::text);
+        perform {schema}.hint(wanted::text);
         return;
     end if;
     state_after := effect;
@@ -114,7 +114,7 @@ begin
     perform {schema}.draft_control_event(case when effect in ('canceled', 'paused') then 'job.' || effect
                                        when action = 'resume' then 'job.resumed' else 'job.released' end, wanted);
     if effect = 'queued' then
-        perform pg_notify('{channel}', '');
+        perform {schema}.hint('');
     end if;
     perform {schema}.hand_over(array[job.target], true) where job.target is not null;
 end $$;

@@ -92,4 +92,4 @@ update {schema}.queue_state set tenant = %(tenant)s where tenant <> %(tenant)s
 with resumed as (
     update {schema}.queue_state set paused_at = null, paused_by = null where paused_at is not null returning only_row
 )
-select pg_notify('{channel}', '') from resumed
+select {schema}.hint('') from resumed

@@ -85,7 +85,7 @@ with released as (
     where duty.duty = report.duty and duty.term = report.term
     returning duty.duty
 )
-select pg_notify('{channel}', 'duties') from released limit 1
+select {schema}.hint('duties') from released limit 1
 
 -- duties: all duties, as people see them
 select duty, case when term is not null and expires_at > clock_timestamp() then node end,

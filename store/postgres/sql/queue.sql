@@ -113,6 +113,9 @@ select not (due
        due, next_due_seconds
 from seen where exists (select from {schema}.nodes node where node.id = %(me)s)
 
+-- hint_channel: where this store's hints are heard
+select name from {schema}.hint_channel
+
 -- tenant_activity: whether there is anything to do for a tenant: due jobs that may be claimed, or parked ones; leases that ran out
 -- One of these for each tenant, all in one statement. `observe` is the statement above, with a bound of one job.
 select '{tenant}'::text, (seen.due > 0 or seen.parked) and not seen.paused,

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import psycopg
 
-from musterd.store.postgres.statements import channel_of
 from tests.bench.growth.draining import Gate
 from tests.bench.postgres import prepared, succeeded
 from tests.bench.running import Used, daemon, used, wait_until
@@ -185,7 +184,7 @@ class Queue:
     def ring(self) -> None:
         """Wakes idle workers, as whoever enqueues does."""
         for schema in self.schemas:
-            self.conn.execute("select pg_notify(%s, '')", [channel_of(schema)])
+            self.conn.execute(f"select {schema}.hint('')".encode())
 
     def settle_down(self) -> None:
         """As autovacuum and the checkpointer leave it."""
