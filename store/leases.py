@@ -188,6 +188,10 @@ class Ends(NamedTuple):
         found = {one.target for one in self.settlements} | set(self.successes.targets)
         return sorted(one for one in found if one is not None)
 
+    @property
+    def ids(self) -> list[int]:
+        return [*(one.id for one in self.settlements), *self.successes.ids]
+
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         yield from ((one.id, one.token, one.target) for one in self.settlements)
         yield from self.successes.jobs()
@@ -241,6 +245,9 @@ class Exchange(NamedTuple):
     parked: int = 0
     turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
     full: bool = False  # `leased_max` jobs are leased now: no claim takes more
+    # settlements about which nothing was written, since somebody else's open transaction holds the
+    # job or its target: they are to be sent again
+    held_up: frozenset[int] = frozenset()
 
 
 @attrs.frozen
@@ -289,8 +296,10 @@ class Leases(Protocol):
         leave `leased_max` jobs leased, whatever their kinds. Of a target it takes at most one job,
         and none while another has the target or a job of it is paused or has failed; a job that has
         started keeps its target until it has ended. Settlements of claims with a target name it: a
-        job that ends passes it on before the claim. Raises `OutcomeUnknown` if the reply was lost,
-        `InputRefused` if a settlement's values can't be stored (none was then written).
+        job that ends passes it on before the claim. What somebody else holds in an open transaction
+        keeps nothing else waiting for long: it comes back as `held_up`. Raises `OutcomeUnknown` if
+        the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
+        written).
         """
         ...
 

@@ -97,10 +97,19 @@ class PhaseBook:
                 self._book(batch)
             else:  # the culprit is to be found among them
                 self._alone = len(batch)
-        except StoreError:
+        except StoreError as error:
+            if getattr(error, "trouble", None) == "timeout":
+                self._let_others_pass(batch)
             await self._backoff.sleep()
         else:
             self._book(batch)
+
+    def _let_others_pass(self, batch: Sequence[_Entry]) -> None:
+        """Somebody else may hold one of these jobs: it is found, and tried again after the rest."""
+        if len(batch) > 1:
+            self._alone = len(batch)
+        else:
+            self._entries.sort(key=lambda entry: entry in batch)
 
     async def _send(self, batch: Sequence[_Entry]) -> None:
         starts = [entry.what for entry in batch if isinstance(entry.what, PhaseStart)]

@@ -294,6 +294,11 @@ class JobReporter:
         fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
         event(self._log, logging.WARNING, "lease lost; job stopped here", **fields)
 
+    def held_up(self, job_id: int, kind: str, attempt: int) -> None:
+        fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
+        phrase = "end not yet written: another transaction holds the job or its target"
+        event(self._log, logging.WARNING, phrase, **fields)
+
     def request_ignored(self, ignored: Ignored) -> None:
         fields = {"job_id": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
         fields["request"] = ignored.request

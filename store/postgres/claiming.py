@@ -244,6 +244,7 @@ class Claimer:
     send: Send
     ask: Ask
     marks: Marks
+    lock_ms: str  # for how long one that keeps to limits waits for others
     _scan: int = 0  # how many stretches the next claim meets if it wants fewer jobs
     _jobs_a_stretch: float = 1.0  # as the last claim met them
     _targets: int = 0  # how many more claims expect targets
@@ -290,7 +291,8 @@ class Claimer:
         stretches = self._stretches(claim)
         params = claim_params(claim, stretches, start, form.stops)
         if not form.is_one_statement:
-            await self.send(conn, "lock_caps", {})  # before the statements that count
+            # Before the statements that count.
+            await self.send(conn, "lock_caps", {"lock_ms": self.lock_ms})
         let_go = [await self.send(conn, "unpark", params)] if claim.caps else []
         statement = form.statement(has_marks=bool(start.marks))
         cursor = await self.send(conn, statement, params)

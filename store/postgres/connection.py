@@ -9,7 +9,7 @@ closed, never half-used.
 from __future__ import annotations
 
 import select
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -133,6 +133,13 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
             pass  # the server is away: closing is all that is left
         finally:
             self.discard()
+
+    async def set_all(self, wanted: Mapping[str, str]) -> None:
+        """Settings of the session; none through a pooler, whose sessions are not ours to set."""
+        if wanted and self.prepare_threshold is not None:
+            calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
+            values = [part for pair in wanted.items() for part in pair]
+            await self.execute(f"select {calls}".encode(), values)
 
     def hear(self) -> None:
         """Takes what notifications the server has sent; the handlers of the connection have then
@@ -309,8 +316,10 @@ class Gate:
 class Pool:
     """At most `size` connections, opened when needed. Only clean ones are kept."""
 
-    def __init__(self, gate: Gate, size: int) -> None:
+    def __init__(self, gate: Gate, size: int, settings: Mapping[str, str] | None = None) -> None:
+        """`settings`: of the sessions in this pool alone, where they are ours to set."""
         self._gate = gate
+        self._settings = settings or {}
         self._idle: list[TrioConnection] = []
         self._size = size
         self._slots = trio.Semaphore(size)
@@ -335,8 +344,11 @@ class Pool:
         """
         await self._enter()
         try:
-            conn = self._take() or await self._gate.connect()
+            known = self._take()
+            conn = known or await self._gate.connect()
             try:
+                if known is None:
+                    await conn.set_all(self._settings)
                 yield conn
             except psycopg.Error as error:
                 if error.sqlstate == READ_ONLY:

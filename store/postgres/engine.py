@@ -24,10 +24,11 @@ from musterd.store.postgres.connection import Gate, Pool, TrioConnection
 from musterd.store.postgres.control import PostgresControl
 from musterd.store.postgres.duties import PostgresDuties, PostgresSchedules
 from musterd.store.postgres.events import PostgresAudit, PostgresEvents
+from musterd.store.postgres.exchanges import Exchanger
 from musterd.store.postgres.health import PostgresHealth
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.jobs import PostgresJobs
-from musterd.store.postgres.leases import Exchanger, PostgresLeases
+from musterd.store.postgres.leases import PostgresLeases
 from musterd.store.postgres.migrating import compare, migrate
 from musterd.store.postgres.nodes import PostgresNodes
 from musterd.store.postgres.outbox import PostgresOutbox
@@ -37,9 +38,11 @@ from musterd.store.postgres.queue import PostgresIdleChecks, PostgresQueue
 from musterd.store.postgres.retention import PostgresRetention
 from musterd.store.postgres.setup import Hosts
 from musterd.store.postgres.statements import (
+    LOCK_SECONDS,
     Numbered,
     Statements,
     fill,
+    ms,
     numbered,
     send,
     statements_of,
@@ -71,7 +74,8 @@ class Hub:
         )
         self.hints = Hints(self._gate(listening))
         self.gate = gate = self._gate(self.params, self.hints.doubt)
-        self.exchange, self.leases = Pool(gate, EXCHANGES_AT_ONCE), Pool(gate, 1)
+        self.exchange = Pool(gate, EXCHANGES_AT_ONCE, {"lock_timeout": ms(LOCK_SECONDS)})
+        self.leases = Pool(gate, 1)
         self.shared = Pool(gate, options.pool_size)
         # Many tenants that are migrated at once must leave room for those that work already.
         self.migrating = trio.CapacityLimiter(max(1, options.pool_size // 2))
@@ -201,12 +205,13 @@ class PostgresEngine:
         statements = Statements(sql, hub.shared, limit_seconds)
         run, execute, send = statements.run, statements.execute, statements.send
         marks = Marks()
-        exchanger = Exchanger(hub.exchange, Claimer(send, statements.ask, marks), limit_seconds)
+        claimer = Claimer(send, statements.ask, marks, ms(options.lock_timeout_seconds))
+        exchanger = Exchanger(hub.exchange, claimer, limit_seconds)
         self.jobs = PostgresJobs(statements)
         self.leases = PostgresLeases(statements, exchanger, marks, hub.exchange, hub.leases)
         self.control = PostgresControl(statements)
         self.nodes = PostgresNodes(statements)
-        self.phases = PostgresPhases(run, execute)
+        self.phases = PostgresPhases(statements.run_soon)
         self.events = PostgresEvents(run, execute)
         self.outbox = PostgresOutbox(run, execute)
         self.schedules = PostgresSchedules(run, execute)

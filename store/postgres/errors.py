@@ -17,6 +17,11 @@ from musterd.store.errors import (
 )
 
 READ_ONLY = "25006"
+LOCKED = "55P03"
+
+
+class Locked(StoreUnavailable):
+    """Somebody kept a lock for longer than was waited for it: nothing was written."""
 
 
 # SQLSTATE, whole or its class -> the word for it
@@ -32,7 +37,6 @@ WEATHER = {
     "53": "too_many_connections",
     READ_ONLY: "read_only",
     "40": "conflict",
-    "55P03": "timeout",
     "57014": "timeout",
     "25P03": "timeout",
     "55": "conflict",
@@ -65,6 +69,8 @@ def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> St
         return InputRefused(message)
     if state[:2] in MISCONFIGURED:
         return StoreMisconfigured(f"{message}{advice(state)}")
+    if state == LOCKED:
+        return Locked(message, "timeout")
     trouble = WEATHER.get(state) or WEATHER.get(state[:2], "conflict")
     if sent and (state in UNKNOWN or state[:2] in UNKNOWN):
         return OutcomeUnknown(message, trouble)

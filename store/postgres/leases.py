@@ -1,19 +1,14 @@
-"""Leases: claimed and settled by exchanges, renewed, and reaped when they have run out."""
+"""Leases: renewed, and reaped when they have run out; `exchanges` claims and settles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from itertools import repeat
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, TypeVar
 from uuid import UUID
 
 import attrs
 
-from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.leases import (
-    NONE_TURNED,
     Claim,
     ClaimRequest,
     Ends,
@@ -24,267 +19,23 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
-    Successes,
 )
-from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres.claiming import Claimer, ClaimForm, Marks, claims
-from musterd.store.postgres.connection import Pool, TrioConnection
-from musterd.store.postgres.phases import phases_ended
+from musterd.store.lifecycle import JobState
+from musterd.store.postgres.claiming import Marks, claims
+from musterd.store.postgres.connection import Pool
+from musterd.store.postgres.errors import Locked
+from musterd.store.postgres.exchanges import Arrays, Exchanger, settled_key_params
 from musterd.store.postgres.statements import (
-    Cursor,
     Params,
     Row,
     Statements,
-    TimeLimit,
     ages,
-    ended_params,
-    float8s,
     given_params,
-    int4s,
-    int8s,
     numbers,
     texts,
-    texts_if_any,
     tokens,
     words,
 )
-
-T = TypeVar("T")
-
-
-@attrs.define
-class _Visit:
-    """One exchange under way."""
-
-    ends: Ends
-    claim: ClaimRequest | None
-    now_local: float
-    written: bool = False  # its first transaction is committed
-    let_go: list[Cursor] = attrs.field(factory=list[Cursor])  # as in `SentClaim`
-
-
-class Exchanger:
-    """Makes the exchanges of one engine, which may run beside each other."""
-
-    def __init__(self, pool: Pool, claimer: Claimer, limit_seconds: float) -> None:
-        self._pool = pool
-        self._send = claimer.send
-        self._limit_seconds = limit_seconds
-        self.claimer = claimer
-
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        """See `store.leases.Leases.exchange`."""
-        visit = _Visit(ends, claim, now_local)
-        try:
-            with TimeLimit(self._limit_seconds, "exchange"):
-                async with self._pool.use("settling and claiming") as conn:
-                    return await self._pick_up(visit, conn) or await self._make(visit, conn)
-        except StoreError as error:
-            if visit.written:  # the second one broke: the caller reads back what there is
-                raise OutcomeUnknown(str(error), "unreachable") from error
-            raise
-
-    async def _pick_up(self, visit: _Visit, conn: TrioConnection) -> Exchange | None:
-        """A visit for one job and nothing else; None = it is more than that."""
-        if visit.claim is None or visit.ends.are_any:
-            return None
-        claims = await self.claimer.pick_up(conn, visit.claim)
-        return None if claims is None else Exchange(frozenset(), claims)
-
-    async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
-        settling, claiming = Settling(), None
-        claim = visit.claim
-        if claim is not None and _makes_room(visit.ends, claim):
-            self.claimer.expect_limits()
-        form = None if claim is None else self.claimer.form(claim)
-        async with _one_transaction(conn, visit, form):
-            if visit.ends.are_any:
-                settling = await self._settle(conn, visit)
-            if form is not None:
-                claiming = await self.claimer.begin(conn, form)
-        rejected, turned = await settling.answer()
-        visit.written = True
-        if rejected:
-            rejected, turned = await self._settle_again(conn, visit, rejected, turned)
-        unseen = await self.claimer.lower_marks(visit.let_go)
-        if claiming is None or claim is None:
-            return Exchange(rejected, [], turned=turned)
-        claims, aside, full = await self.claimer.end(conn, claim, claiming)
-        aside += unseen if claiming.start.marks else 0
-        return Exchange(rejected, claims, aside, turned, full)
-
-    async def _settle_again(
-        self, conn: TrioConnection, visit: _Visit, rejected: frozenset[int], turned: Turned
-    ) -> tuple[frozenset[int], Turned]:
-        """A renewal may have split a lease while it was waited for: a statement that has waited
-        sees no rows that were made meanwhile.
-        """
-        again = attrs.evolve(visit, ends=visit.ends.of(rejected), claim=None)
-        async with conn.pipeline():
-            settling = await self._settle(conn, again)
-        rejected, more = await settling.answer()
-        return rejected, {**turned, **more} if more else turned
-
-    async def _settle(self, conn: TrioConnection, visit: _Visit) -> Settling:
-        settlements, successes = visit.ends
-        names = visit.ends.targets
-        targets = {"targets": texts(names)}
-        if names:  # holders before their jobs, as in every statement
-            await self._send(conn, "lock_targets", targets)
-        settling = Settling()
-        phases = phases_ended(settlements, visit.now_local)
-        if phases is not None or (settlements and successes.ids):
-            await self._send(conn, "lock_leases", ended_params(visit.ends.jobs()))
-        if phases is not None:  # before their jobs: their leases still stand
-            await self._send(conn, "settle_phases", phases)
-        if settlements:
-            params = settlement_params(settlements, visit.now_local)
-            settling.others = await self._send(conn, "settle", params)
-        if successes.ids:
-            params = success_params(successes, visit.now_local)
-            settling.successes = await self._send(conn, "settle_successes", params)
-        if names:
-            # Without a claim in this transaction, idle nodes get a hint.
-            await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})
-            if self.claimer.marks.hide_jobs:
-                visit.let_go.append(await self._send(conn, "turns_of", targets))
-        return settling
-
-
-Turned = Mapping[int, JobState]
-
-
-@attrs.define
-class Settling:
-    """The settlements of one transaction, sent."""
-
-    others: Cursor | None = None
-    successes: Cursor | None = None
-
-    async def answer(self) -> tuple[frozenset[int], Turned]:
-        """Which were rejected, and which ended otherwise on request."""
-        rejected, turned = rejected_and_turned(
-            await self.others.fetchone() if self.others else None
-        )
-        row = await self.successes.fetchone() if self.successes else None
-        return (rejected.union(row[0]) if row and row[0] else rejected), turned
-
-
-def _one_transaction(
-    conn: TrioConnection, visit: _Visit, form: ClaimForm | None
-) -> AbstractAsyncContextManager[object, bool | None]:
-    """For several statements. A single one needs none, and a pipeline costs more than it does."""
-    is_alone = not visit.ends.are_any and form is not None and form.is_one_statement
-    return nullcontext() if is_alone else conn.pipeline()
-
-
-def _makes_room(ends: Ends, claim: ClaimRequest) -> bool:
-    """Whether jobs of kinds with limits end: others of these kinds may be parked."""
-    limited = {kind for kind, _ in claim.caps}
-    return bool(limited) and not limited.isdisjoint(ends.kinds)
-
-
-def rejected_and_turned(row: Row | None) -> tuple[frozenset[int], Turned]:
-    if row is None:
-        return frozenset(), NONE_TURNED
-    rejected, canceled, paused = row
-    if not (canceled or paused):
-        return frozenset(rejected), NONE_TURNED
-    turned = dict.fromkeys(canceled, JobState.CANCELED) | dict.fromkeys(paused, JobState.PAUSED)
-    return frozenset(rejected), turned
-
-
-Arrays = dict[str, str]
-
-
-Columns = Mapping[str, Sequence[Any]]  # field by field, each of all settlements in their order
-
-
-NO_PROGRESS: Arrays = dict.fromkeys(("percents", "notes", "phases", "phase_percents"), "{}")
-
-
-def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[str, Any]:
-    """An array that is left empty stands for one of nulls, and those of a batch of plain successes
-    for what a success has.
-    """
-    in_order = sorted(ended, key=itemgetter(0))  # by id: two batches lock rows in the same order
-    each = _columns(in_order)
-    return {
-        "ids": numbers(each["id"]),
-        **ended_params(zip(each["id"], each["token"], each["target"], strict=True)),
-        "workers": numbers(each["worker"]),
-        "started_ages": ages(each["started_local"], now_local),
-        "ended_ages": ages(each["ended_local"], now_local),
-        "results": texts_if_any(each["result"]),
-        "errors": texts_if_any(each["error"]),
-        "reasons": texts_if_any(each["reason"]),
-        "logs": texts_if_any(each["log"]),
-        "spents": texts_if_any(each["spent"]),
-        **_beside_success(each),
-        **_progress_params(each),
-    }
-
-
-def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
-    return {
-        "ids": int8s(ended.ids),
-        **ended_params(ended.jobs()),
-        "attempts": int4s(_alike(ended.attempts)),
-        "kinds": texts(_alike(ended.kinds)),
-        "targets": texts_if_any(ended.targets),
-        "results": texts_if_any(ended.results),
-        "workers": int4s(ended.workers),
-        "started_ages": float8s([now_local - moment for moment in ended.started_local]),
-        "ended_ages": float8s([now_local - moment for moment in ended.ended_local]),
-    }
-
-
-def _alike(values: Sequence[T]) -> Sequence[T]:
-    """One value stands for all."""
-    return values[:1] if values.count(values[0]) == len(values) else values
-
-
-def _beside_success(each: Columns) -> Mapping[str, str]:
-    states, outcomes = each["state"], each["outcome"]
-    count = len(states)
-    if states.count(JobState.SUCCEEDED) == outcomes.count(AttemptOutcome.SUCCEEDED) == count:
-        return dict.fromkeys(("states", "outcomes", "delays", "forgive"), "{}")
-    return {
-        "states": words(states),
-        "outcomes": words(outcomes),
-        "delays": numbers(each["delay_seconds"]),
-        "forgive": numbers(each["forgive"]),
-    }
-
-
-def settled_key_params(ended: Sequence[Settlement]) -> Mapping[str, Any]:
-    each = _columns(ended)
-    return {
-        "ids": numbers(each["id"]),
-        "tokens": tokens(each["token"]),
-        "attempts": numbers(each["attempt"]),
-        "states": words(each["state"]),
-        "outcomes": words(each["outcome"]),
-    }
-
-
-def _columns(ended: Sequence[Settlement]) -> Columns:
-    columns = zip(*ended, strict=True) if ended else repeat(())
-    return dict(zip(Settlement._fields, columns, strict=False))
-
-
-def _progress_params(each: Columns) -> Arrays:
-    """Empty arrays where no attempt says anything."""
-    percents, phases = each["percent"], each["phase"]
-    if percents.count(None) == phases.count(None) == len(phases):
-        return NO_PROGRESS
-    return {
-        "percents": numbers(percents),
-        "notes": texts(each["note"]),
-        "phases": texts(phase.name if phase else None for phase in phases),
-        "phase_percents": numbers(phase.progress if phase else None for phase in phases),
-    }
-
 
 UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 
@@ -318,7 +69,22 @@ class PostgresLeases:
         return _renewal(await self.statements.run("renew", params, self.for_renewals))
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        found = await self.statements.run("note_progress", progress_params(notes))
+        """Where somebody else holds a job, the notes of the others are written, and it raises
+        `Locked`: they may all be sent again.
+        """
+        if not self.exchanger.is_wary:
+            try:
+                return await self._note(notes)
+            except Locked:
+                pass  # by whom is found out next
+        held = await self.exchanger.held_up([note.id for note in notes])
+        taken = await self._note([note for note in notes if note.id not in held])
+        if held:
+            raise Locked(f"note_progress: another transaction holds jobs {sorted(held)}", "timeout")
+        return taken
+
+    async def _note(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        found = await self.statements.run_soon("note_progress", progress_params(notes))
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:

@@ -9,7 +9,6 @@ from musterd.store.leases import Settlement
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results, made_whole
 from musterd.store.postgres.statements import (
-    Execute,
     Params,
     Row,
     Run,
@@ -24,8 +23,8 @@ from musterd.store.postgres.statements import (
 class PostgresPhases:
     """See `store.phases` for what each method promises."""
 
-    def __init__(self, run: Run, execute: Execute) -> None:
-        self._run, self._execute = run, execute
+    def __init__(self, run: Run) -> None:
+        self._run = run
 
     async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
         in_order = sorted(starts, key=attrgetter("id"))

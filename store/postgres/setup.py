@@ -20,6 +20,7 @@ from musterd.config.secrets import MASK, mask_url
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import NoHostServes
+from musterd.store.postgres.statements import ms
 
 HEAD_START_SECONDS = 0.5  # what a silent host has before the next one is asked, too
 
@@ -216,9 +217,7 @@ async def dial(hosts: Hosts, options: StoreOptions, settings: dict[str, str]) ->
 async def _prepare(conn: TrioConnection, wanted: dict[str, str]) -> None:
     if await is_pooled(conn):
         conn.prepare_threshold = None
-        return
-    calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
-    await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])
+    await conn.set_all(wanted)
 
 
 async def is_pooled(conn: TrioConnection) -> bool:
@@ -230,17 +229,13 @@ async def is_pooled(conn: TrioConnection) -> bool:
 
 def limits(options: StoreOptions) -> dict[str, str]:
     return {
-        "statement_timeout": _ms(options.statement_timeout_seconds),
-        "lock_timeout": _ms(options.lock_timeout_seconds),
-        "idle_in_transaction_session_timeout": _ms(options.idle_transaction_timeout_seconds),
+        "statement_timeout": ms(options.statement_timeout_seconds),
+        "lock_timeout": ms(options.lock_timeout_seconds),
+        "idle_in_transaction_session_timeout": ms(options.idle_transaction_timeout_seconds),
         "default_transaction_isolation": "read committed",
         "timezone": "UTC",
         "jit": "off",
     }
-
-
-def _ms(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"
 
 
 def check_version(conn: TrioConnection, where: str) -> None:

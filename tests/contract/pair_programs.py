@@ -26,14 +26,9 @@ from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import retention
 from musterd.store.postgres.claiming import ClaimForm, claim_params, one_claim_params
 from musterd.store.postgres.control import bulk_params
+from musterd.store.postgres.exchanges import settlement_params, success_params
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import (
-    hold_params,
-    progress_params,
-    reap_params,
-    settlement_params,
-    success_params,
-)
+from musterd.store.postgres.leases import hold_params, progress_params, reap_params
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.postgres.statements import Params, given_params, numbers, texts
 from musterd.store.retention import RetentionTask
@@ -121,7 +116,9 @@ def claiming(
     request = ClaimRequest(uuid4(), node, idle, ahead, LEASE_SECONDS, caps, most)
     params = claim_params(request, 100)
     claim = Statement(ClaimForm(request, with_targets=targeted).statement(has_marks=False), params)
-    before = [Statement("lock_caps", {}), Statement("unpark", params)] if capped else []
+    before = (
+        [Statement("lock_caps", {"lock_ms": "0"}), Statement("unpark", params)] if capped else []
+    )
     return [*before, claim]
 
 
@@ -216,7 +213,7 @@ def begin_phases(actor: Actor) -> list[Step]:
 
 def advance_phases(actor: Actor) -> list[Step]:
     step = PhaseStep(actor.held.id, actor.held.token, *(NAMES[0], None, NAMES[1], NAMES))
-    return [statement_of(lambda run: PostgresPhases(run, run).advance([step]))]
+    return [statement_of(lambda run: PostgresPhases(run).advance([step]))]
 
 
 def reap(actor: Actor) -> list[Step]:

@@ -14,8 +14,9 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import hold_params, reap_params, settlement_params
+from musterd.store.postgres.leases import hold_params, reap_params
 from musterd.store.postgres.statements import texts
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import (
@@ -79,7 +80,11 @@ def claiming(workers: int, name: str) -> list[Statement]:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "n", idle, 0, LEASE_SECONDS, CAPS, MOST)
     params = claim_params(request)
-    return [Statement("lock_caps", {}), Statement("unpark", params), Statement(name, params)]
+    return [
+        Statement("lock_caps", {"lock_ms": "0"}),
+        Statement("unpark", params),
+        Statement(name, params),
+    ]
 
 
 def settling(claim: Claim, state: JobState) -> list[Statement]:

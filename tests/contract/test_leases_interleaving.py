@@ -12,7 +12,8 @@ import trio
 
 from musterd.store.leases import Claim, Exchange, Hold, ProgressNote
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres.leases import hold_params, progress_params, settlement_params
+from musterd.store.postgres.exchanges import settlement_params
+from musterd.store.postgres.leases import hold_params, progress_params
 from tests.contract.event_tools import types_told
 from tests.contract.rigs import LOCAL, SCHEMA, PostgresRig, ending, put, settle, state_of, take
 from tests.contract.sessions import Connection, Statement

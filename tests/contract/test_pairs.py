@@ -22,11 +22,12 @@ from tests.support.empty_schema import emptying
 LOCKS = re.compile(
     r"(update|insert into|delete from) \{schema\}"
     r"\.(job_rows|job_phases|target_holders|ready|waiting|leases|endings)\b"
-    r"|for (no key )?update|_lock\(|control_job\(|hand_over\(|enqueue_keyed\("
+    r"|for (no key )?update|take_turn\(|control_job\(|hand_over\(|enqueue_keyed\("
 )
-# They lock, and never a job: nodes, counts, endings, the log, messages.
+# They lock, and never a job: nodes, counts, endings, the log, messages. Or they lock jobs by
+# themselves, and wait for nothing.
 OTHERS = {
-    "beat", "fold_counts", "forget_leftovers", "resend_webhooks",
+    "beat", "fold_counts", "forget_leftovers", "held_up", "resend_webhooks",
     "settle_webhooks", "take_webhooks", "trim_events",
 }  # fmt: skip
 

@@ -12,8 +12,6 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Ends, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
-from musterd.store.postgres.statements import fill
-from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LOCAL, SCHEMA, PostgresRig, ending, visit
 
 CAPS = (("narrow", 1),)
@@ -40,7 +38,7 @@ async def limited(rig: PostgresRig, workers: int, *settlements: Settlement) -> E
 def others_claim(rig: PostgresRig) -> Generator[None]:
     """Another node's claim keeps to a limit, and is not committed."""
     with psycopg.connect(rig.url) as other:
-        other.execute(fill(load_statements("musterd.store.postgres")["lock_caps"], SCHEMA).encode())
+        other.execute(f"select {SCHEMA}.take_turn()".encode())
         yield
 
 

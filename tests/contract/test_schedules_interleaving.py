@@ -15,7 +15,7 @@ import pytest
 
 from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
-from musterd.store.postgres.leases import settlement_params
+from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
     LOCAL,

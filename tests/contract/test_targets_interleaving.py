@@ -18,8 +18,9 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Settlement
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import reap_params, settlement_params
+from musterd.store.postgres.leases import reap_params
 from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.statements import Params, fill, texts
 from musterd.store.sqlfiles import load_statements

@@ -7,17 +7,33 @@ from __future__ import annotations
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
 import pytest
 import trio
 
+from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
-from musterd.store.leases import ClaimRequest
+from musterd.store.leases import ClaimRequest, Ends, Exchange, ProgressNote, Settlement, Successes
+from musterd.store.lifecycle import JobState
+from musterd.store.phases import PhaseStart
 from musterd.store.postgres.migrating import apply_roles, role_names
-from tests.contract.rigs import LEASE_SECONDS, SCHEMA, PostgresRig, closing_engine, opened
+from tests.contract.rigs import (
+    LEASE_SECONDS,
+    LOCAL,
+    SCHEMA,
+    PostgresRig,
+    closing_engine,
+    ending,
+    opened,
+    put,
+    state_of,
+    take,
+    visit,
+)
+from tests.contract.target_tools import put_target, take_all
 from tests.contract.test_hints import enqueue_and_hear, listening
 from tests.fix_postgres import FreshDatabase
 
@@ -61,9 +77,8 @@ async def test_claims_with_limits_go_on_whoever_keeps_advisory_locks(
     postgres_rig: PostgresRig,
 ) -> None:
     await postgres_rig.engine.jobs.enqueue([NewJob("narrow")] * 3)
-    request = ClaimRequest(uuid4(), "north", (1, 2), 0, LEASE_SECONDS, (("narrow", 1),))
     with keeper_of_advisory_locks(postgres_rig), trio.fail_after(SECONDS):
-        found = await postgres_rig.engine.leases.exchange([], request, 0.0)
+        found = await visit(postgres_rig.engine, 2, caps=(("narrow", 1),))
     assert len(found.claims) == 1
 
 
@@ -75,19 +90,25 @@ async def test_nodes_are_told_of_work_whoever_keeps_advisory_locks(
             await enqueue_and_hear(listener, postgres_rig.engine)
 
 
+LOCKED = [
+    f"lock table {{schema}}.{table} in {mode} mode"
+    for table in OWN
+    for mode in ("access share", "share update exclusive")
+]
+CALLED = ["select name from {schema}.hint_channel"] + [
+    f"select {{schema}}.{call}" for call in ("take_turn()", "hint('')", "lock_job(1)")
+]
+
+
 @pytest.mark.parametrize("duty", ["enqueue", "read"])
-async def test_what_guards_the_work_cannot_be_locked(postgres_rig: PostgresRig, duty: str) -> None:
+async def test_what_guards_the_work_cannot_be_locked(  # noqa: ASYNC124 - its fixture waits
+    postgres_rig: PostgresRig, duty: str
+) -> None:
     apply_roles(postgres_rig.url, SCHEMA)
     with logged_in(postgres_rig, role_names(SCHEMA)[duty]) as weak:
-        for table in OWN:
-            for mode in ("access share", "share update exclusive"):
-                with pytest.raises(psycopg.errors.InsufficientPrivilege), weak.transaction():
-                    weak.execute(f"lock table {SCHEMA}.{table} in {mode} mode".encode())
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            weak.execute(f"select name from {SCHEMA}.hint_channel".encode())
-        for call in ("take_turn()", "hint('')", "lock_job(1)"):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                weak.execute(f"select {SCHEMA}.{call}".encode())
+        for text in LOCKED + CALLED:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), weak.transaction():
+                weak.execute(text.format(schema=SCHEMA).encode())
 
 
 async def test_the_channel_of_a_store_is_its_own(postgres_rig: PostgresRig) -> None:
@@ -102,3 +123,78 @@ async def test_the_channel_of_a_store_is_its_own(postgres_rig: PostgresRig) -> N
         await other.open()
         await other.migrate()
         assert raw("select name from hint_channel") != [(name,)]
+
+
+@contextmanager
+def holding(rig: PostgresRig, job_id: int) -> Generator[None]:
+    """A role that may act on jobs has acted on one, and leaves its transaction open."""
+    apply_roles(rig.url, SCHEMA)
+    with logged_in(rig, role_names(SCHEMA)["enqueue"]) as weak, weak.transaction() as open_one:
+        weak.execute(f"select {SCHEMA}.cancel(%s)".encode(), (job_id,))
+        yield
+        raise psycopg.Rollback(open_one)
+
+
+async def end(rig: PostgresRig, *ends: Settlement, workers: int = 0) -> Exchange:
+    """As a node ends them: plain successes by themselves. It claims, too."""
+    plain = [one for one in ends if one.state is JobState.SUCCEEDED]
+    others = [one for one in ends if one.state is not JobState.SUCCEEDED]
+    ages = [LOCAL] * len(plain)
+    successes = Successes.of(cast(Any, plain), [1] * len(plain), ages, ages, [None] * len(plain))
+    request = ClaimRequest(uuid4(), "north", tuple(range(1, workers + 1)), 0, LEASE_SECONDS)
+    with trio.fail_after(SECONDS):
+        return await rig.engine.leases.exchange(Ends(others, successes), request, LOCAL)
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED, JobState.PAUSED])
+async def test_what_is_held_is_settled_later_and_the_rest_now(
+    postgres_rig: PostgresRig, state: JobState
+) -> None:
+    rig = postgres_rig
+    await put(rig.engine, *([0] * 6))
+    claims = await take(rig.engine, workers=4)
+    ends = [ending(one, state)._replace(kind=one.kind) for one in claims]
+    with holding(rig, claims[1].id):
+        for workers in (1, 0):  # the second one knows beforehand
+            done = await end(rig, *ends[workers * 2 : workers * 2 + 2], ends[1], workers=workers)
+            assert done.held_up == {claims[1].id}
+            assert done.rejected == frozenset()
+            assert len(done.claims) == workers
+        assert await state_of(rig.engine, claims[1].id) is JobState.RUNNING
+    done = await end(rig, ends[1])
+    assert done == Exchange(frozenset(), [])
+    found = {await state_of(rig.engine, one.id) for one in claims}
+    assert found == {state}
+
+
+async def test_a_target_that_is_held_holds_up_its_own_job(postgres_rig: PostgresRig) -> None:
+    rig = postgres_rig
+    first, behind = await put_target(rig.engine, 0, 0)
+    (plain,) = await put(rig.engine, 0)
+    held, other = await take_all(rig.engine)
+    assert (held.id, other.id) == (first, plain)
+    with holding(rig, behind):
+        done = await end(rig, ending(held), ending(other))
+        assert done.held_up == {first}
+        assert not done.rejected
+    assert (await end(rig, ending(held), workers=1)).claims[0].id == behind
+
+
+async def test_progress_and_phases_of_the_others_are_written(postgres_rig: PostgresRig) -> None:
+    rig = postgres_rig
+    await put(rig.engine, 0, 0)
+    claims = await take(rig.engine, workers=2)
+    notes = [ProgressNote(one.id, one.token, 50.0, "half", None) for one in claims]
+    starts = [PhaseStart(one.id, one.token, 1, LOCAL, ("a", "b")) for one in claims]
+    with holding(rig, claims[0].id), trio.fail_after(SECONDS):
+        for percent in (50.0, 60.0):
+            with pytest.raises(StoreUnavailable, match=rf"jobs \[{claims[0].id}\]"):
+                await rig.engine.leases.note_progress(
+                    [one._replace(percent=percent) for one in notes]
+                )
+            ((noted,),) = rig.raw(f"select progress from job_rows where id = {claims[1].id}")
+            assert noted == percent
+        with pytest.raises(StoreUnavailable):
+            await rig.engine.phases.begin(starts, LOCAL)
+        assert await rig.engine.phases.begin(starts[1:], LOCAL) == {claims[1].id: {}}
+    assert len(await rig.engine.leases.note_progress(notes)) == 2

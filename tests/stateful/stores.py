@@ -147,7 +147,8 @@ class PostgresStore:
         self.behind.execute(self.empty)
         self.set_clock(START)
         claimer = self.rig.engine.leases.exchanger.claimer  # its memory
-        Claimer.__init__(claimer, claimer.send, claimer.ask, Marks())  # others know of it
+        # Others know of it.
+        Claimer.__init__(claimer, claimer.send, claimer.ask, Marks(), claimer.lock_ms)
 
 
 @asynccontextmanager

@@ -33,6 +33,8 @@ class Silent:
 
     def claim_refused(self, why: str) -> None: ...
 
+    def held_up(self, job_id: int, kind: str, attempt: int) -> None: ...
+
     def reaped(self, reaped: Sequence[Reaped]) -> None: ...
 
 
@@ -41,11 +43,15 @@ class Heard(Silent):
 
     def __init__(self) -> None:
         self.lost: list[int] = []
+        self.held_up_ids: list[int] = []  # whose ends could not be written at once
         self.stale = 0
         self.ended: list[Settlement] = []
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         self.ended += settlements
+
+    def held_up(self, job_id: int, kind: str, attempt: int) -> None:
+        self.held_up_ids.append(job_id)
 
     def succeeded(self, successes: Successes) -> None:
         self.ended += successes.settlements()

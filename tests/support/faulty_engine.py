@@ -168,7 +168,7 @@ class _RecordedLeases(PartOverlay):
         self._engine.history += [
             Event(now, "settle", one.id, one.token, state=one.state)
             for one in ends.all()
-            if one.id not in done.rejected
+            if one.id not in done.rejected | done.held_up
         ]
         if claim is not None:
             lease_until = now + claim.lease_seconds

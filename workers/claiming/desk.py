@@ -55,6 +55,12 @@ class JobObserver(Protocol):
         """A job of this node was lost while it was held here; its task is being cancelled."""
         ...
 
+    def held_up(self, job_id: int, kind: str, attempt: int) -> None:
+        """The end of an attempt cannot be written yet: an open transaction of somebody else holds
+        the job or its target. Reported once of each.
+        """
+        ...
+
     def request_ignored(self, ignored: Ignored) -> None:
         """Work goes on that was asked to stop. Reported once of each."""
         ...
@@ -392,6 +398,14 @@ class Desk:
         for held in succeeded:
             self._forget(held)
         self._observer.succeeded(ends)
+
+    def book_held_up(self, ended: Sequence[Ended]) -> None:
+        """Nothing was written about these: somebody else holds them. They will be sent again."""
+        for one in ended:
+            if not one.held.held_up:
+                one.held.wait_for_others()
+                claim = one.held.claim
+                self._observer.held_up(claim.id, claim.kind, claim.attempt)
 
     def book_stale(self, ended: Sequence[Ended]) -> None:
         """These were refused: their leases had been lost."""

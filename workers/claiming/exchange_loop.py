@@ -4,7 +4,8 @@ What gathers during one exchange goes with the next, so batches grow with the lo
 waits for nobody. Once a whole batch has gathered it need not wait for the exchange under way: a
 second one goes beside it, so that the store has work while this process reads a reply. A failed
 exchange loses nothing: settlements stay at the desk, and claims whose reply was lost are read back
-by their token.
+by their token. An end whose job, or its target, somebody else keeps in an open transaction is put
+aside and tried again, and the others go on.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from musterd.workers.outcome import error_json
 
 T = TypeVar("T")
 
+ASIDE_SECONDS = 0.25  # until an end that was held up is tried again
 PAUSE_SECONDS = 0.1  # after a failed visit, doubled with each further one
 PAUSE_SECONDS_MAX = 2.0
 REFUSED_BYTES_MAX = 2000
@@ -49,6 +51,8 @@ class ExchangeLoop:
     # Sent, and no reply came: the job and the token of its claim.
     _uncertain: set[tuple[int, UUID]] = attrs.field(factory=set[tuple[int, UUID]], init=False)
     _under_way: int = attrs.field(default=0, init=False)  # exchanges
+    _aside: list[Ended] = attrs.field(factory=list[Ended], init=False)  # held up
+    _has_aside: trio.Event = attrs.field(factory=trio.Event, init=False)
     _attending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
     _backoff: Backoff = own_backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
@@ -56,9 +60,12 @@ class ExchangeLoop:
 
     async def run(self) -> None:
         """Returns after `close`, once every settlement is in the store."""
-        async with trio.open_nursery() as nursery:
-            for _ in range(EXCHANGES_AT_ONCE):
-                nursery.start_soon(self._exchange_again_and_again)
+        async with trio.open_nursery() as beside:
+            beside.start_soon(self._bring_back)
+            async with trio.open_nursery() as nursery:
+                for _ in range(EXCHANGES_AT_ONCE):
+                    nursery.start_soon(self._exchange_again_and_again)
+            beside.cancel_scope.cancel()
         self.finished.set()
 
     def close(self) -> None:
@@ -66,7 +73,7 @@ class ExchangeLoop:
         self.desk.wake_loop()
 
     async def _exchange_again_and_again(self) -> None:
-        while not self._closing or self.desk.has_ended:
+        while not self._closing or self.desk.has_ended or self._aside:
             async with self._attending:  # one sees when to leave, while others are under way
                 await self._wait_for_cause()
                 load = self._load()
@@ -87,7 +94,7 @@ class ExchangeLoop:
     def _has_cause(self) -> bool:
         if self._under_way:
             return self.desk.has_gathered(1)
-        return self._closing or self.desk.has_cause
+        return self.desk.has_cause or (self._closing and not self._aside)
 
     def _load(self) -> Load:
         if self._alone:
@@ -137,11 +144,31 @@ class ExchangeLoop:
                     self.on_delay()
                 if load.is_claim_alone and len(answer.claims) == 1:
                     await _let_it_begin()
-            if answer.rejected or not load.succeeded:
-                await self._book(_as_turned(load.all_ended(), answer.turned), answer.rejected)
+            if answer.rejected or answer.held_up or not load.succeeded:
+                ended = self._put_aside(load.all_ended(), answer.held_up)
+                await self._book(_as_turned(ended, answer.turned), answer.rejected)
             else:
                 self.desk.book_succeeded(load.succeeded, ends.successes)
                 await self._book(_as_turned(load.ended, answer.turned), answer.rejected)
+
+    def _put_aside(self, ended: list[Ended], held_up: frozenset[int]) -> list[Ended]:
+        """Gives the others."""
+        if not held_up:
+            return ended
+        aside = [one for one in ended if one.settlement.id in held_up]
+        self.desk.book_held_up(aside)
+        self._aside += aside
+        self._has_aside.set()
+        return [one for one in ended if one.settlement.id not in held_up]
+
+    async def _bring_back(self) -> None:
+        while True:
+            await self._has_aside.wait()
+            await trio.sleep(ASIDE_SECONDS)
+            aside, self._aside = self._aside, []
+            self._has_aside = trio.Event()
+            self.desk.put_back(aside)
+            self.desk.wake_loop()
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
         if not rejected:

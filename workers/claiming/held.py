@@ -48,6 +48,7 @@ class Held:
     start_written: bool = False
     scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
     settling: bool = False
+    held_up: bool = False  # somebody else keeps its end from being written
     lost: bool = False
     request: Request | None = None  # what somebody has asked for; obeyed once
     asked_local: float = 0.0  # when that was
@@ -89,6 +90,9 @@ class Held:
     def succeeded(self) -> Ended:
         """That end, where it is not as plain to write as it was."""
         return self.settle(SUCCEEDED._replace(result=self.result), self.ended_local)
+
+    def wait_for_others(self) -> None:
+        self.held_up = True
 
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""

@@ -279,7 +279,8 @@ put_back as (
 )
 
 -- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before it took
-select {schema}.take_turn()
+-- They may be many, so it waits for longer than settlements do.
+select set_config('lock_timeout', %(lock_ms)s, true), {schema}.take_turn()
 
 -- unpark: gives the first parked jobs of each capped kind back to the claim, as many as may run, at most `batch` a kind; none while as many jobs of all kinds are leased as may be
 -- Whoever sends it holds the lock of lock_caps. A stretch is cut where there is no more room. Returns the places.

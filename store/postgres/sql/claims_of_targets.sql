@@ -154,6 +154,25 @@ from claimed
 -- lock_targets: locks the rows of these targets' holders, in order, before any of their jobs is settled
 select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update
 
+-- held_up: which of these jobs cannot be written about now, since an open transaction of somebody else holds the job, or the holder of its target, if that is given
+-- The locks that it takes end with it.
+with free as materialized (
+    select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update skip locked
+),
+open as materialized (
+    select job.id from {schema}.job_rows job
+    where job.id = any (%(ids)s::bigint[])
+      and not exists (select from {schema}.target_holders holder
+                      where holder.target = job.target and holder.target = any (%(targets)s::text[])
+                        and holder.target <> all (array(select target from free)))
+    order by job.id for no key update of job skip locked
+)
+select job.id from {schema}.job_rows job
+where job.id = any (%(ids)s::bigint[]) and job.id <> all (array(select id from open))
+
+-- bound_waits: for how long the statements of this transaction wait for a lock
+select set_config('lock_timeout', %(lock_ms)s, true)
+
 -- lock_targets_of: locks the holders' rows of these jobs' targets, in order, before any of the jobs is acted on
 select target from {schema}.target_holders
 where target in (select job.target from {schema}.job_rows job where job.id = any (%(ids)s::bigint[]) and job.target is not null)

@@ -18,7 +18,7 @@ from musterd.store.postgres.claiming import (
     claim_params,
     claims_and_findings,
 )
-from musterd.store.postgres.leases import settlement_params
+from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.setup import PLANNER, limits
 from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements

@@ -36,7 +36,8 @@ class Watched(FaultyEngine):
     def __init__(self, engine: SqliteEngine, nursery: trio.Nursery) -> None:
         super().__init__(engine, nursery)
         self.visits: list[list[tuple[int, int]]] = []  # of each, (job, attempt)
-        self.leases = cast(Any, Visits(self.leases, self.visits))
+        self.held_up: set[int] = set()  # jobs that somebody else holds
+        self.leases = cast(Any, Visits(self.leases, self.visits, self.held_up))
 
     @property
     def ends(self) -> list[int]:
@@ -45,14 +46,18 @@ class Watched(FaultyEngine):
 
 
 class Visits(PartOverlay):
-    def __init__(self, part: object, visits: list[list[tuple[int, int]]]) -> None:
+    def __init__(
+        self, part: object, visits: list[list[tuple[int, int]]], held_up: set[int]
+    ) -> None:
         super().__init__(part)
-        self._visits = visits
+        self._visits, self._held_up = visits, held_up
 
     async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
         self._visits.append([(one.id, one.attempt) for one in ends.all()])
-        done: Exchange = await self.part.exchange(ends, claim, now_local)
-        return done
+        ids = {one.id for one in ends.all()}
+        held_up = ids & self._held_up
+        done: Exchange = await self.part.exchange(ends.of(ids - held_up), claim, now_local)
+        return done._replace(held_up=frozenset(held_up))
 
 
 SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
@@ -142,6 +147,32 @@ async def test_two_ends_of_one_job_do_not_go_together(
         (2, JobState.SUCCEEDED),
     ]
     assert small.heard.stale == 0
+
+
+async def test_an_end_that_is_held_up_is_tried_again_and_waited_for(
+    autojump_clock: MockClock, small: Small
+) -> None:
+    """The worker goes on meanwhile, and a loop that is to end has it written first."""
+    del autojump_clock
+    desk, seat = small.desk, small.desk.open_seat(1)
+    held = await _next(desk)
+    small.store.held_up.add(1)
+    desk.settle(seat, held, SUCCESS)
+    await trio.sleep(0.1)
+    await small.engine.jobs.enqueue([NewJob("k")])
+    desk.hint()
+    desk.settle(seat, await _next(desk), SUCCESS)
+    await trio.sleep(0.9)
+    assert small.store.visits.count([(1, 1)]) == 4
+    small.loop.close()
+    with trio.move_on_after(1):
+        await small.loop.finished.wait()
+    assert not small.loop.finished.is_set()
+    assert [one.id for one in small.heard.ended] == [2]
+    assert small.heard.held_up_ids == [1]
+    small.store.held_up.clear()
+    await small.loop.finished.wait()
+    assert [one.id for one in small.heard.ended] == [2, 1]
 
 
 async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
