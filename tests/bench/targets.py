@@ -60,9 +60,10 @@ with running as (
     insert into musterd.job_rows (kind, target)
     select 'noop', 'busy ' || i from generate_series(1, {count}) i returning target, id),
 held as (insert into musterd.target_holders (target, job_id) select target, id from running)
-insert into musterd.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs)
+insert into musterd.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs,
+        span)
     select gen_random_uuid(), 'noop', target, 'n', now(), now() + interval '1 day', now(),
-           int8multirange(int8range(id, id, '[]')) from running;
+           int8multirange(int8range(id, id, '[]')), int8range(id, id, '[]') from running;
 with made as (
     insert into musterd.job_rows (kind, target)
     select 'noop', 'busy ' || i from generate_series(1, {count}) i returning id, run_at, target)

@@ -38,8 +38,9 @@ ONE: Caps = (("narrow", 1),)
 LOCK_CAPS = b"select musterd.take_turn()"
 TAKE_THREE = b"""
     with taken as (delete from musterd.ready where last_id <= 3 returning kind)
-    insert into musterd.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs)
-    select gen_random_uuid(), min(kind), 'south', now(), now() + interval '1 min', now(), '{[1,4)}'
+    insert into musterd.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, span)
+    select gen_random_uuid(), min(kind), 'south', now(), now() + interval '1 min', now(),
+           '{[1,4)}', '[1,4)'
     from taken
 """
 WAITING = "select 1 from pg_locks where not granted"

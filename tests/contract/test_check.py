@@ -63,6 +63,19 @@ MADE = [
         f"update leases set kind = 'other' where jobs @> {HELD}::bigint",
         HELD, f"stands in leases as another one: {OTHER}",
     ),
+    (
+        f"update leases set span = '[{HELD},)' where jobs @> {HELD}::bigint",
+        HELD, "stands in a lease with another span",
+    ),
+    (
+        f"update leases set span = '(,{HELD}]' where jobs @> {HELD}::bigint",
+        HELD, "stands in a lease with another span",
+    ),
+    (
+        ("alter table leases drop constraint jobs_are_within_their_span;"
+         f"update leases set span = '[{READY},{READY}]' where jobs @> {HELD}::bigint"),
+        HELD, "stands in a lease with another span",
+    ),
     ("delete from target_holders", BEHIND, "stands behind nobody"),
     (f"update target_holders set job_id = {BEHIND}", BEHIND, "stands behind nobody"),
     (

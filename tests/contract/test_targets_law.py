@@ -100,9 +100,9 @@ def none_behind(rig: Rig) -> None:
 def lease_by_hand(rig: Rig, job_id: int) -> None:
     """As the one job of its target that is leased."""
     rig.raw(
-        "insert into leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs)"
-        " select token, kind, target, node, claimed_at, expires_at, heartbeat_at,"
-        f" '{{[{job_id},{job_id}]}}' from leases"
+        "insert into leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs,"
+        "  span) select token, kind, target, node, claimed_at, expires_at, heartbeat_at,"
+        f" '{{[{job_id},{job_id}]}}', '[{job_id},{job_id}]' from leases"
         if isinstance(rig, PostgresRig)
         else "update job_rows set state = 'running', attempt = 1, node = 'n', started_at = run_at,"
         " lease_expires_at = run_at, heartbeat_at = run_at,"

@@ -81,7 +81,7 @@ create table {schema}.leases (
     expires_at   timestamptz not null,
     heartbeat_at timestamptz not null,
     jobs         int8multirange not null,
-    span         int8range not null default '(,)',  -- from the first job of the claim to its last, whatever has ended since
+    span         int8range not null,  -- from the first job of the claim to its last, whatever has ended since
     done         int8multirange,  -- what the last settlement took out, for that statement itself
     started      bigint[] not null default '{}',  -- those that are known to have started, some of which may have ended,
     workers      integer[] not null default '{}',  -- by whom

@@ -194,6 +194,10 @@ from stands join {schema}.job_rows job on job.id = stands.id
 where (stands.kind, stands.target) is distinct from (job.kind, job.target)
    or stands.room <> 'leases' and (stands.priority, stands.run_at) is distinct from (job.priority, job.run_at)
 union all
+-- What looks for a job in hand asks the span first, which goes from the first job of the claim to its last.
+select lower(lease.jobs), 'stands in a lease with another span' from {schema}.leases lease
+where not isempty(lease.jobs) and not (lease.span @> lease.jobs and not lower_inf(lease.span) and not upper_inf(lease.span))
+union all
 select stands.id, 'stands behind nobody' from stands
 left join {schema}.target_holders holder on holder.target = stands.name
 where stands.room = 'behind' and (holder.job_id is null or holder.job_id = stands.id)
