@@ -38,6 +38,7 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.queue import IdleCheck
 from musterd.store.waiting import Bell
+from musterd.workers.outcome import Contained, log_contained
 
 if TYPE_CHECKING:
     from musterd.workers.claiming.desk import Desk  # which asks how idle the tenant is
@@ -182,20 +183,22 @@ async def listen(
     leases: LeaseKeeper,
     duties_free: Callable[[], None],
     rng: random.Random,
+    contained: Callable[[Contained], None] = log_contained,
 ) -> None:
     """Passes the store's hints on, for ever."""
     while True:
         try:
             hint = await engine.queue.wait_for_hint()
-        except StoreError:  # the engine's instrumentation has logged it
-            desk.poll()  # until hints come again
-            await trio.sleep(DEAF_SECONDS * rng.uniform(0.5, 1.5))
-        else:
             if hint.new_work:
                 desk.hint()
             leases.ask(hint.requests)
             if hint.duties:
                 duties_free()
+        except Exception as error:  # noqa: BLE001 - whatever broke
+            if not isinstance(error, StoreError):  # which the engine's instrumentation has logged
+                contained(Contained("hint", None, None, error))
+            desk.poll()  # until hints come again
+            await trio.sleep(DEAF_SECONDS * rng.uniform(0.5, 1.5))
 
 
 @attrs.define(eq=False)

@@ -221,8 +221,9 @@ def _reason(text: str | None, bytes_max: int) -> str | None:
     return None if text is None else _short(text, bytes_max)
 
 
-Where = Literal["child", "attempt", "runner", "note", "start"]  # what it was contained in
-PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note", "start")
+# What it was contained in.
+Where = Literal["child", "attempt", "runner", "note", "start", "exchange", "hint"]
+PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note", "start", "exchange", "hint")
 
 
 class Contained(NamedTuple):

@@ -61,7 +61,9 @@ class Tenancy:
             deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter, rng
         )
         self._alarm = Alarm(engine, self._desk)
-        self._exchange_loop = ExchangeLoop(self._desk, engine, boottime, rng, self._alarm.set)
+        self._exchange_loop = ExchangeLoop(
+            self._desk, engine, boottime, rng, self._alarm.set, contained
+        )
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
         self._progress = ProgressWriter(self._desk, engine, settings, contained)
@@ -143,7 +145,7 @@ class Tenancy:
                 nursery.start_soon(part.run)
             nursery.start_soon(
                 listen, self.engine, self._desk, self.lease_keeper, self.duties.leading.wake,
-                self._deps.rng,
+                self._deps.rng, FaultReporter(self._deps).contained,
             )  # fmt: skip
             await self._work()
             await self.wind_up()

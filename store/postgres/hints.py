@@ -146,6 +146,9 @@ class Hints:
         except psycopg.Error as error:
             self.close()
             raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
+        except Exception:  # whatever was said there: it costs this connection
+            self.close()
+            raise
         finally:
             self._reading = None
             self._ring_another()

@@ -20,13 +20,13 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Ends, Settlement
+from musterd.store.leases import EXCHANGES_AT_ONCE, Ends, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff, own_backoff
 from musterd.workers.claiming.desk import Desk, Load
 from musterd.workers.claiming.held import Ended, successes
-from musterd.workers.outcome import error_json
+from musterd.workers.outcome import Contained, error_json, log_contained
 
 T = TypeVar("T")
 
@@ -47,6 +47,7 @@ class ExchangeLoop:
     boottime: Callable[[], float]
     rng: random.Random
     on_delay: Callable[[], None]
+    contained: Callable[[Contained], None] = log_contained
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
     # Sent, and no reply came: the job and the token of its claim.
     _uncertain: set[tuple[int, UUID]] = attrs.field(factory=set[tuple[int, UUID]], init=False)
@@ -120,6 +121,15 @@ class ExchangeLoop:
 
     async def _exchange(self, load: Load) -> None:
         sent_boottime = self.boottime()
+        try:
+            await self._visit(load, sent_boottime)
+        except OutcomeUnknown:
+            await self._find_out(load, sent_boottime)
+        except Exception as error:  # noqa: BLE001 - whatever broke: it costs this visit
+            self.contained(Contained("exchange", None, None, error))
+            await self._find_out(load, sent_boottime)
+
+    async def _visit(self, load: Load, sent_boottime: float) -> None:
         ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
         try:
             answer = await self.engine.leases.exchange(ends, load.request, trio.current_time())
@@ -129,10 +139,7 @@ class ExchangeLoop:
                 self.desk.book_refused_claim(str(error))
                 await self._backoff.sleep()
         except OutcomeUnknown:
-            ended = load.all_ended()
-            self._uncertain.update((one.settlement.id, one.settlement.token) for one in ended)
-            self.desk.put_back(ended)
-            await self._read_back(load.request, sent_boottime)
+            raise
         except StoreError:
             self.desk.put_back(load.all_ended())
             await self._backoff.sleep()
@@ -199,15 +206,25 @@ class ExchangeLoop:
             return frozenset()
         return await self._insist(lambda: self.engine.leases.settled_already(doubtful))
 
-    async def _read_back(self, request: ClaimRequest | None, sent_boottime: float) -> None:
-        """After a lost reply: what has been claimed is ours, and is worked on."""
+    async def _find_out(self, load: Load, sent_boottime: float) -> None:
+        """After a lost reply: ends are sent again, and what has been claimed is ours, and is worked
+        on. What cannot even be read back is left to its lease.
+        """
+        ended = load.all_ended()
+        self._uncertain.update((one.settlement.id, one.settlement.token) for one in ended)
+        self.desk.put_back(ended)
         await self._backoff.sleep()
-        if request is not None:
-            token = request.token
-            claims = await self._insist(lambda: self.engine.leases.claims_under(token))
-            self.desk.book_claims(claims, sent_boottime)
-            if claims:
-                self.desk.poll()
+        try:
+            if load.request is not None:
+                await self._read_back(load.request.token, sent_boottime)
+        except Exception as error:  # noqa: BLE001 - whatever broke
+            self.contained(Contained("exchange", None, None, error))
+
+    async def _read_back(self, token: UUID, sent_boottime: float) -> None:
+        claims = await self._insist(lambda: self.engine.leases.claims_under(token))
+        self.desk.book_claims(claims, sent_boottime)
+        if claims:
+            self.desk.poll()
 
     def _put_refused_back(self, load: Load, error: InputRefused) -> None:
         """The store refuses the values of one of these: they go one by one and without a claim, and
@@ -227,6 +244,8 @@ class ExchangeLoop:
         while True:
             try:
                 return await ask()
+            except InputRefused:  # by no pause
+                raise
             except StoreError:
                 await self._backoff.sleep()
 

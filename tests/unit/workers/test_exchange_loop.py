@@ -4,14 +4,18 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
+from uuid import UUID
 
 import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
+from musterd.config.settings import lease_plan
+from musterd.store.errors import InputRefused
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
+    Claim,
     ClaimRequest,
     Ends,
     Exchange,
@@ -21,13 +25,17 @@ from musterd.store.leases import (
     Verdict,
 )
 from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.queue import Hint
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, Seat
-from musterd.workers.outcome import released
+from musterd.workers.idleness import listen
+from musterd.workers.leases import LeaseKeeper
+from musterd.workers.outcome import Contained, released
 from tests.support.desks import Heard, be_brisk, make_desk
 from tests.support.faulty_engine import Fault, FaultyEngine, PartOverlay
+from tests.support.stage import live_settings
 
 
 class Watched(FaultyEngine):
@@ -37,7 +45,8 @@ class Watched(FaultyEngine):
         super().__init__(engine, nursery)
         self.visits: list[list[tuple[int, int]]] = []  # of each, (job, attempt)
         self.held_up: set[int] = set()  # jobs that somebody else holds
-        self.leases = cast(Any, Visits(self.leases, self.visits, self.held_up))
+        self.odd: list[Exception] = []  # what comes of the next replies
+        self.leases = cast(Any, Visits(self.leases, self))
 
     @property
     def ends(self) -> list[int]:
@@ -46,17 +55,17 @@ class Watched(FaultyEngine):
 
 
 class Visits(PartOverlay):
-    def __init__(
-        self, part: object, visits: list[list[tuple[int, int]]], held_up: set[int]
-    ) -> None:
+    def __init__(self, part: object, watched: Watched) -> None:
         super().__init__(part)
-        self._visits, self._held_up = visits, held_up
+        self._watched = watched
 
     async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        self._visits.append([(one.id, one.attempt) for one in ends.all()])
+        self._watched.visits.append([(one.id, one.attempt) for one in ends.all()])
         ids = {one.id for one in ends.all()}
-        held_up = ids & self._held_up
+        held_up = ids & self._watched.held_up
         done: Exchange = await self.part.exchange(ends.of(ids - held_up), claim, now_local)
+        if self._watched.odd:
+            raise self._watched.odd.pop()
         return done._replace(held_up=frozenset(held_up))
 
 
@@ -72,6 +81,7 @@ class Small:
     engine: SqliteEngine
     heard: Heard
     loop: ExchangeLoop
+    faults: list[Contained] = attrs.field(factory=list[Contained])
 
     async def ends(self) -> list[list[tuple[int, int]]]:
         """Of each visit that settled, once all is written."""
@@ -102,7 +112,9 @@ async def small() -> AsyncGenerator[Small]:
     heard = Heard()
     desk = make_desk(heard, limits__claim_ahead_ms=0)
     async with serving(desk, jobs=1) as (engine, store, loop):
-        yield Small(desk, store, engine, heard, loop)
+        small = Small(desk, store, engine, heard, loop)
+        loop.contained = small.faults.append
+        yield small
 
 
 async def test_the_worker_of_a_single_claim_begins_before_the_next_exchange(
@@ -173,6 +185,67 @@ async def test_an_end_that_is_held_up_is_tried_again_and_waited_for(
     small.store.held_up.clear()
     await small.loop.finished.wait()
     assert [one.id for one in small.heard.ended] == [2, 1]
+
+
+async def test_a_reply_that_breaks_costs_that_visit(
+    autojump_clock: MockClock, small: Small
+) -> None:
+    """What it had claimed is read back, what it had ended is found, and the loop goes on."""
+    del autojump_clock
+    desk, seat = small.desk, small.desk.open_seat(1)
+    small.store.odd.append(ValueError("no such date"))
+    held = await _next(desk)
+    small.store.odd.append(KeyError("a fault of ours"))
+    desk.settle(seat, held, SUCCESS)
+    await trio.sleep(1)
+    assert [one.where for one in small.faults] == ["exchange"] * 2
+    assert [one.id for one in small.heard.ended] == [1]
+    assert small.heard.stale == 0
+    await small.engine.jobs.enqueue([NewJob("k")])
+    desk.hint()
+    assert (await _next(desk)).claim.id == 2
+
+
+async def test_what_cannot_be_read_back_is_left_to_its_lease(
+    autojump_clock: MockClock, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del autojump_clock
+
+    async def unreadable(token: UUID) -> list[Claim]:
+        await trio.lowlevel.checkpoint()
+        raise InputRefused(f"{token}: no such date")
+
+    small.store.odd.append(ValueError("no such date"))
+    monkeypatch.setattr(small.store.leases, "claims_under", unreadable)
+    small.desk.open_seat(1)
+    with trio.move_on_after(5):
+        await _next(small.desk)
+    assert [one.where for one in small.faults] == ["exchange"] * 2
+    await small.engine.jobs.enqueue([NewJob("k")])
+    small.desk.hint()
+    assert (await _next(small.desk)).claim.id == 2
+
+
+async def test_a_hint_that_breaks_costs_a_poll(autojump_clock: MockClock, small: Small) -> None:
+    del autojump_clock
+    wait, broken = small.store.queue.wait_for_hint, [ValueError("no number")]
+
+    class Queue(PartOverlay):
+        async def wait_for_hint(self) -> Hint:
+            if broken:
+                raise broken.pop()
+            return await wait()
+
+    small.store.queue = cast(Any, Queue(small.store.queue))
+    keeper = LeaseKeeper(
+        small.desk, small.store, lease_plan(live_settings().now), trio.current_time, small.heard
+    )
+    async with trio.open_nursery() as nursery:
+        args = small.store, small.desk, keeper, lambda: None, random.Random(1)
+        nursery.start_soon(listen, *args, small.faults.append)
+        await trio.sleep(5)
+        assert [one.where for one in small.faults] == ["hint"]
+        nursery.cancel_scope.cancel()
 
 
 async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
