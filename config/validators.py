@@ -118,12 +118,18 @@ def text_like(pattern: str, allowed: str, wanted: str) -> Check:
     return Check(allowed, run)
 
 
-# What can be a PostgreSQL schema without quotes.
-schema_name = text_like(
-    "[a-z][a-z0-9_]{0,62}",
-    "`a-z`, `0-9`, `_`; a letter first",
-    "a lower-case letter, then up to 62 of a-z, 0-9 and _",
-)
+@partial(Check, "`a-z`, `0-9`, `_`; a letter first")
+def schema_name(text: str) -> None:
+    """What can be a PostgreSQL schema without quotes, and is nobody else's."""
+    if not re.fullmatch("[a-z][a-z0-9_]{0,62}", text):
+        raise Unfit("a lower-case letter, then up to 62 of a-z, 0-9 and _")
+    if text.startswith("pg_") or text in ("information_schema", "public"):
+        raise Unfit(
+            "a schema of musterd's own",
+            "PostgreSQL's are closed to others, and `public` may be open to everybody",
+        )
+
+
 # What identifies a token in refusals and in the log.
 token_name = text_like(
     "[A-Za-z0-9_.-]{1,50}",

@@ -130,6 +130,35 @@ def connect(
     return Database(connection, where, wall_clock)
 
 
+def has_log(path: Path) -> bool:
+    """Whether there is more to the file than is in it: whoever closes it as the last takes that
+    away.
+    """
+    log = Path(f"{path}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def refuse_emptied(path: Path, where: str) -> None:
+    """A file that a daemon has worked on is never empty again. Raises `StoreMisconfigured`."""
+    if not path.exists() or path.stat().st_size > 0:
+        return
+    if has_log(path) or Path(f"{path}.lock").exists():
+        raise StoreMisconfigured(
+            f"opening: {where}: the file is empty, and a daemon has worked on it: restore it from a"
+            f" backup; or remove it with {path}-wal and {path}.lock, to begin with no jobs"
+        )
+
+
+def check_file(database: Database) -> None:
+    """Raises `StoreMisconfigured` where the file is damaged. Reads all of it."""
+    with database.reading("checking the file"):
+        found = database.connection.execute("pragma quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreMisconfigured(
+            f"checking the file: {database.where}: {str(found).strip()}: restore it from a backup"
+        )
+
+
 def _make_file(path: Path, where: str) -> None:
     """Payloads are nobody else's business: a new folder is 0700, a new file 0600."""
     try:

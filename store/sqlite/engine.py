@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -21,9 +22,12 @@ from musterd.store.sqlite.database import (
     Database,
     InlineRunner,
     ThreadRunner,
+    check_file,
     compare,
     connect,
+    has_log,
     migrate,
+    refuse_emptied,
 )
 from musterd.store.sqlite.duties import SqliteDuties, SqliteSchedules
 from musterd.store.sqlite.errors import sort_file_error
@@ -72,6 +76,7 @@ class SqliteEngine:
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
         self._runner: InlineRunner | ThreadRunner | None = None
         self._database: Database | None = None
+        self._ended_badly = False  # nobody closed the file who opened it before
         reach = self._call, self._hints
         self.jobs = SqliteJobs(*reach)
         self.leases = SqliteLeases(*reach)
@@ -107,6 +112,9 @@ class SqliteEngine:
         self._runner = runner
 
     def _connect(self) -> Database:
+        if self._path != MEMORY:
+            refuse_emptied(Path(self._path), self.where)
+            self._ended_badly = has_log(Path(self._path))
         return connect(self._path, self.where, self._wall_clock, self._busy_timeout_seconds)
 
     async def close(self) -> None:
@@ -140,6 +148,8 @@ class SqliteEngine:
                 return 0
             self._lock.take()
         try:
+            if self._ended_badly:
+                await self._call(check_file)
             self._hints.listen()
             await self._call(forget_all)
             return await self._call(expire_all)
@@ -181,8 +191,13 @@ class DaemonLock:
         """Raises `StoreMisconfigured` if another daemon has it, and says which."""
         what = "taking the daemon's lock"
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
+            if error.errno == errno.ELOOP:  # who wrote through it would empty another file
+                raise StoreMisconfigured(
+                    f"{what}: {self._path} is a link, wanted a file of the daemon's own: remove it"
+                ) from error
             raise sort_file_error(error, what, str(self._path)) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -135,3 +135,9 @@ def test_a_file_that_holds_no_url_is_a_fault(
     with pytest.raises(ConfigError) as refused:
         resolve_store_url(settings(f"store.url_file={file}"), {})
     assert str(refused.value) == f"{file}: {complaint}"
+
+
+@pytest.mark.parametrize("schema", ["pg_catalog", "pg_jobs", "information_schema", "public"])
+def test_schemas_that_are_not_ours_are_refused(schema: str) -> None:
+    with pytest.raises(ConfigError, match="a schema of musterd's own"):
+        settings(f"store.schema={schema}")
