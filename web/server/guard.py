@@ -105,6 +105,8 @@ class Guard:
                         answer = MutableHeaders(scope=message)
                         for name, value in SAFE_HEADERS.items():
                             answer.setdefault(name, value)
+                        if scope[HOLDER] is NO_RIGHTS:
+                            answer["connection"] = "close"  # so the pace of new ones bounds them
                         await unread.pass_over(answer)
                     await send(message)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import trio
+from attrs import define, field
 
 from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.node.process import StartError
@@ -17,6 +18,28 @@ from musterd.manager.node.process import StartError
 BACKLOG = 128
 SOCKET_MODE = 0o660
 KEY = "http.listen"
+ACCEPTS_PER_SECOND = 500.0  # on average; what is beyond waits in the backlog
+ACCEPTS_AT_ONCE = 100
+
+
+@define(eq=False)
+class PacedListener(trio.abc.Listener[trio.SocketStream]):
+    """Takes connections no faster than they can be afforded: a flood of them shall leave most of a
+    core to the jobs.
+    """
+
+    listener: trio.abc.Listener[trio.SocketStream]
+    _due_local: float = field(default=float("-inf"), init=False)
+
+    async def accept(self) -> trio.SocketStream:
+        await trio.sleep_until(self._due_local)
+        stream = await self.listener.accept()
+        earliest = trio.current_time() - ACCEPTS_AT_ONCE / ACCEPTS_PER_SECOND
+        self._due_local = max(self._due_local, earliest) + 1 / ACCEPTS_PER_SECOND
+        return stream
+
+    async def aclose(self) -> None:
+        await self.listener.aclose()
 
 
 @contextmanager

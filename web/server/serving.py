@@ -19,6 +19,7 @@ from musterd.web.deps import HttpDeps
 from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
 from musterd.web.server.http1 import HEADER_BYTES_MAX, Http1Server
+from musterd.web.server.listening import PacedListener
 from musterd.web.server.places import CONNECTION, Connection, Places
 from musterd.web.ui.sessions import Sessions
 from musterd.workers.shortage import is_short
@@ -41,7 +42,7 @@ async def serve_at(
     config = _config(deps.log)
     wrapped = wrap_app(cast(ASGIFramework, guarded), deps.body_bytes_max(), "asgi")
     doorkeeper = _Doorkeeper(wrapped, config, deps.log, Places(deps.event_readers_max))
-    await trio.serve_listeners(doorkeeper.receive, [listener])
+    await trio.serve_listeners(doorkeeper.receive, [PacedListener(listener)])
 
 
 @define(eq=False)

@@ -33,6 +33,14 @@ async def test_with_a_token_only_probes_may_ask_without_it() -> None:
         assert (await web.get("/status", BEARER)).status == 200
 
 
+@pytest.mark.parametrize("path", [b"/livez", b"/status"])
+async def test_without_a_token_there_is_one_answer_a_connection(path: bytes) -> None:
+    twice = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path * 2
+    async with serving(token=TOKEN) as web:
+        with trio.fail_after(4):
+            assert (await said(web, twice)).count(b"HTTP/1.1 ") == 1
+
+
 @pytest.mark.parametrize(
     "header", ["Bearer wrong", "Bearer ", f"Basic {TOKEN}", TOKEN, "Bearer s3cret\xe9"]
 )

@@ -9,7 +9,13 @@ import trio
 
 from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.node.process import StartError
-from musterd.web.server.listening import address_text, listener_at
+from musterd.web.server.listening import (
+    ACCEPTS_AT_ONCE,
+    ACCEPTS_PER_SECOND,
+    PacedListener,
+    address_text,
+    listener_at,
+)
 from tests.support.web_scene import serving
 
 
@@ -99,3 +105,32 @@ async def test_ipv6_is_shown_in_brackets() -> None:
             assert address_text(listener).startswith("http://[::1]:")
     except StartError:
         pytest.skip("this machine has no ::1")
+
+
+class Crowd(trio.abc.Listener[trio.SocketStream]):
+    """Somebody is always at the door."""
+
+    async def accept(self) -> trio.SocketStream:
+        await trio.lowlevel.checkpoint()
+        ours, theirs = trio.socket.socketpair()
+        theirs.close()
+        return trio.SocketStream(ours)
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_crowd_is_let_in_at_a_pace(autojump_clock: trio.testing.MockClock) -> None:
+    paced, seconds = PacedListener(Crowd()), 3
+
+    async def let_in(count: int) -> float:
+        began = trio.current_time()
+        for _ in range(count):
+            async with await paced.accept():
+                pass
+        return trio.current_time() - began
+
+    assert await let_in(ACCEPTS_AT_ONCE) == 0.0
+    assert await let_in(int(seconds * ACCEPTS_PER_SECOND)) == pytest.approx(seconds, abs=0.01)
+    await trio.sleep(10)
+    assert await let_in(ACCEPTS_AT_ONCE) == 0.0

@@ -16,7 +16,7 @@ from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.support.web_scene import Web, serving
 
 STORELESS = {
-    *("status", "workers", "scaling", "openapi", "front", "metrics", "livez", "readyz"),
+    *("config", "status", "workers", "scaling", "openapi", "front", "metrics", "livez", "readyz"),
 }
 
 
