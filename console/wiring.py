@@ -164,6 +164,7 @@ def _door(daemon: Daemon, name: str) -> TenantAccess | None:
         limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
         catalog=lambda: daemon.catalog,
         snapshot=tenancy.duties.counts.get,
+        remarks=tenancy.remarks,
         workers=tenancy.workers,
         decisions=tenancy.decisions,
         feed=tenancy.node_events.feed,

@@ -19,6 +19,9 @@ TEXT_LENGTH_MAX = 2_000  # of an error
 NOTE_LENGTH_MAX = 200
 TARGETS_NAMED = 3
 COUNTED_MAX = 1_000  # halted targets and leases are counted up to here
+FAILING_SECONDS = 3600.0  # failures that are older are no news
+ENDS_LOOKED = 20  # of each kind of which jobs have failed, the latest
+FAILING_KINDS_MAX = 200  # are looked at
 SHOWN_FIRST = (
     *(JobState.RUNNING, JobState.ASSIGNED, JobState.QUEUED),
     *(JobState.PAUSED, JobState.FAILED),
@@ -85,6 +88,16 @@ class OverviewView:
     jobs: tuple[OverviewJob, ...]
 
 
+class KindEnds(NamedTuple):
+    """How the latest jobs of a kind ended: those that failed, and all of them. A failed job that
+    somebody resumed or cleared is dealt with, and one that halts its target is told of as such.
+    """
+
+    kind: str
+    failed: int
+    ended: int
+
+
 @attrs.frozen
 class Troubles:
     """What waits for somebody, and what is late: counted up to `COUNTED_MAX`."""
@@ -95,6 +108,7 @@ class Troubles:
     oldest_kind: str | None
     oldest_seconds: float | None
     leases_overdue: int  # have run out, and nobody has ended them
+    failing: tuple[KindEnds, ...] = ()  # the kinds of which some of the latest jobs failed
 
 
 class Overview(Protocol):

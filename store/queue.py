@@ -125,6 +125,12 @@ class Queue(Protocol):
         """Jobs by state. Costs the same however many there are."""
         ...
 
+    async def waiting_kinds(self, bound: int) -> dict[str, int]:
+        """How many of the first claimable jobs are of each kind: of those that are due, and of
+        those that are not yet. Looks at about `bound` of both, however many there are.
+        """
+        ...
+
     async def target(self, name: str) -> TargetView | None:
         """Who has this target, and who waits; None = nobody does, as far as claims have seen."""
         ...

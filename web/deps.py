@@ -55,6 +55,7 @@ class TenantAccess:
     catalog: Callable[[], Catalog]
     # Shared by all readers; None = the store does not answer.
     snapshot: Callable[[], Awaitable[Counts | None]]
+    remarks: Callable[[], Awaitable[Sequence[str]]]  # shared too
     workers: Callable[[], Sequence[WorkerView]]
     decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
     feed: Feed

@@ -21,13 +21,13 @@ from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.output import Complaint, Exit
 from musterd.manager.node.status import Decision, NodeStatus, counts_object, decision_text
-from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import PAUSES_OF_THE_DEAD, NodeRecord, warnings
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.opening import Stores, reached
-from musterd.store.overview import Troubles
 from musterd.store.queue import Counts
+from musterd.store.remarks import Situation, look_at
+from musterd.store.remarks import remarks as store_remarks
 from musterd.store.waiting import each_in_order
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
 
@@ -57,8 +57,9 @@ def lines(report: HealthReport) -> list[str]:
     code, words = report.verdict()
     healthy = code is Exit.DONE
     mood = click.style("healthy" if healthy else "NOT healthy", fg="green" if healthy else "red")
-    first = report.first
-    found = [f"{mood}: {words}", f"  store   {first.where}"]
+    first, all_remarks = report.first, _remarks(report)
+    remarked = f", with {plural(len(all_remarks), 'remark')}" if healthy and all_remarks else ""
+    found = [f"{mood}{remarked}: {words}", f"  store   {first.where}"]
     if len(report.stores) == 1 and first.counts is not None:
         found.append(f"  jobs    {states_text(first.counts) or 'none'}")
         found.append(f"  due     {due_text(first.counts)}")
@@ -72,7 +73,6 @@ def lines(report: HealthReport) -> list[str]:
         workers, busy = plural(sum(node.crew for node in live), "worker"), sum(n.busy for n in live)
         said = f", {leaving} draining" if leaving else ""
         found.append(f"  nodes   {len(live)}{said}: {workers}, {busy} busy")
-    all_remarks = _remarks(report)
     if len(all_remarks) > REMARKS_MAX:
         left = len(all_remarks) - REMARKS_MAX + 1
         all_remarks[REMARKS_MAX - 1 :] = [f"and {left} more: --json has all of them"]
@@ -192,10 +192,15 @@ class StoreAnswers:
     settings: Settings
     where: str
     error: str | None = None
-    counts: Counts | None = None
-    nodes: Sequence[NodeRecord] = ()
-    troubles: Troubles | None = None
-    duties: Sequence[DutyRecord] = ()
+    situation: Situation | None = None
+
+    @property
+    def counts(self) -> Counts | None:
+        return None if self.situation is None else self.situation.counts
+
+    @property
+    def nodes(self) -> Sequence[NodeRecord]:
+        return () if self.situation is None else self.situation.nodes
 
 
 @attrs.frozen
@@ -255,18 +260,11 @@ def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
-    """Its error ends the verb only if it is the only store. No cost here grows with the queue."""
+    """Its error ends the verb only if it is the only store."""
     engine = stores.engine(resolve_store_url(settings, os.environ), settings)
     try:
         async with reached(engine):
-            return StoreAnswers(
-                settings,
-                engine.where,
-                counts=await engine.queue.counts(),
-                nodes=await engine.nodes.all(),
-                troubles=await engine.overview.troubles(),
-                duties=await engine.duties.duties(),
-            )
+            return StoreAnswers(settings, engine.where, situation=await look_at(engine))
     except StoreUnavailable as error:
         return StoreAnswers(settings, engine.where, str(error))
     except (StoreMisconfigured, Complaint) as error:
@@ -327,8 +325,6 @@ def _tenant_named(whole: Mapping[str, Any], tenant: str) -> dict[str, Any] | Non
 
 
 LATE_SECONDS = 60.0  # a job that waits for longer than this lacks a worker
-LONG_SECONDS = 6 * 3600.0
-NAMES_MAX = 3
 FAULT_WIDTH = 120
 
 
@@ -336,8 +332,10 @@ def remarks(
     store: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
 ) -> list[str]:
     """Remarks about one tenant; `node` and `crew` are the daemon's status and the tenant's."""
-    found = [*_node_remarks(node, crew), *_store_remarks(store, crew), *_nodes_remarks(store)]
-    return [one_line(each) for each in found]
+    found = [one_line(each) for each in (*_node_remarks(node, crew), *_full_remark(store, crew))]
+    if store.situation is not None:
+        found += store_remarks(store.situation, store.settings)
+    return found
 
 
 def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None) -> Iterator[str]:
@@ -363,53 +361,13 @@ def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
         yield f"IGNORED {one['request']}: {what}, asked to stop {since} ago"
 
 
-def _store_remarks(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
-    counts, troubles = store.counts, store.troubles
-    if counts is None or troubles is None:
+def _full_remark(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    counts = store.counts
+    if counts is None or crew is None or counts.paused_at is not None:
         return
-    if counts.paused_at is not None:
-        yield f"PAUSED  by {counts.paused_by or 'somebody'}: `musterd queue resume`"
-    if troubles.halted_targets:
-        names = ", ".join(cut(one_line(one), 30) for one in troubles.halted_first)
-        halted = plural(troubles.halted_targets, "target")
-        do = "`musterd jobs --state failed --state paused`, then resume or clear"
-        yield f"HALTED  {halted} ({names}): {do}"
-    if troubles.leases_overdue:
-        late = plural(troubles.leases_overdue, "lease has", "leases have")
-        yield f"LATE    {late} expired, and no node ends them: `musterd duties`"
-    if troubles.oldest_seconds is not None and troubles.oldest_seconds >= LONG_SECONDS:
-        name = f"job {troubles.oldest_id} ({cut(one_line(troubles.oldest_kind or ''), 30)})"
-        since = duration_text(troubles.oldest_seconds)
-        yield f"LONG    {name} has run for {since}: `musterd job {troubles.oldest_id}`"
     is_late = counts.due and counts.oldest_due_seconds >= LATE_SECONDS
-    if is_late and counts.paused_at is None and crew is not None:
-        size = crew["idle"] + crew["busy"]
-        if size >= crew["max_count"]:
-            yield "FULL    the crew is at its maximum: raise workers.max_count, or add a node"
-
-
-def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
-    live = [node for node in store.nodes if node.is_live]
-    # Later all its leases have run out; where nobody has ended them, another remark says so.
-    back_seconds = (
-        store.settings.workers.lease_timeout_seconds + store.settings.duties.lease_seconds
-    )
-    silent = [
-        node.name
-        for node in store.nodes
-        if not node.is_live
-        and node.silent_seconds <= node.pause_seconds * PAUSES_OF_THE_DEAD + back_seconds
-    ]
-    if silent:
-        more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
-        names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])
-        yield f"SILENT  {names}{more}: died without notice; its jobs are queued again by themselves"
-    if store.counts is not None and store.counts.due and not live:
-        due = count_text(store.counts.due)
-        yield f"NOBODY  {due} due and no node is alive: `musterd run`"
-    without = [one.duty for one in store.duties if one.node is None]
-    if live and without and store.settings.duties.mode == "leader":
-        yield f"DUTIES  no node has {', '.join(without)}: `musterd duties`"
+    if is_late and crew["idle"] + crew["busy"] >= crew["max_count"]:
+        yield "FULL    the crew is at its maximum: raise workers.max_count, or add a node"
 
 
 def status_line(node: NodeStatus) -> str:

@@ -211,6 +211,7 @@ class QueueCollector(Collector):
     """The last counts of each store; unknown ones have no series."""
 
     by_tenant: dict[str, Counts] = field(factory=dict[str, Counts])
+    unknown: dict[str, int] = field(factory=dict[str, int])  # waiting jobs of unknown kinds
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
         known = list(self.by_tenant.items())  # copied: this runs in a thread beside the loop
@@ -237,6 +238,10 @@ class QueueCollector(Collector):
                 lambda counts: counts.targets_halted),
         )  # fmt: skip
         yield enqueued
+        yield from _gauges_of(
+            list(self.unknown.items()),
+            ("jobs_unknown_kind", "Waiting jobs whose kind no live node knows.", float),
+        )
 
 
 class ConnectionCollector(Collector):

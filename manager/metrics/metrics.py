@@ -191,10 +191,17 @@ class Metrics:
         if counts is not None:
             self._queue.by_tenant[tenant] = counts
 
+    def unknown_kinds(self, number: int | None, tenant: str = DEFAULT_TENANT) -> None:
+        """None = unknown."""
+        self._queue.unknown.pop(tenant, None)
+        if number is not None:
+            self._queue.unknown[tenant] = number
+
     def forget(self, tenant: str) -> None:
         """Drops the series of a tenant that is no longer served."""
         self._jobs.forget(tenant)
-        self._queue.by_tenant.pop(tenant, None)
+        self.counts(None, tenant)
+        self.unknown_kinds(None, tenant)
         self._wishes.pop(tenant, None)
         self._slack.remove_by_labels({"tenant": tenant})
         self._sum_up_wishes()

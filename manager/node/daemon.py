@@ -220,6 +220,7 @@ class Daemon:
     async def _refresh_one(self, tenancy: Tenancy, limit: trio.CapacityLimiter) -> None:
         async with limit:
             await tenancy.duties.counts.get()
+            await tenancy.duties.situation.get()
             await tenancy.duties.health.get()
             if tenancy.name not in self.tenancies:  # it has left meanwhile
                 self._plan.metrics.forget(tenancy.name)

@@ -23,6 +23,7 @@ from musterd.manager.tenancy.starting import KindPublisher, open_store_in_time
 from musterd.manager.tenancy.tenant_duties import TenantDuties
 from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
+from musterd.store.remarks import remarks
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, Ignored, all_ignored
@@ -227,6 +228,11 @@ class Tenancy:
             settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retiring.trouble,
         )  # fmt: skip
+
+    async def remarks(self) -> Sequence[str]:
+        """Those about its store; none if it does not answer."""
+        seen = await self.duties.situation.get()
+        return [] if seen is None else remarks(seen, self.settings.now)
 
     @property
     def interrupted(self) -> Sequence[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Generic, TypeVar
 
 import attrs
@@ -34,11 +35,13 @@ from musterd.store.duties import FOLDED_ROWS
 from musterd.store.errors import StoreError
 from musterd.store.health import Signs
 from musterd.store.queue import Counts
+from musterd.store.remarks import Situation, look_at
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, Move
 
 COUNTS_FRESH_SECONDS = 1.0
 HEALTH_FRESH_SECONDS = 30.0
+SITUATION_FRESH_SECONDS = 5.0
 LIMIT_SECONDS = 2.0
 
 T = TypeVar("T")
@@ -98,6 +101,9 @@ class TenantDuties:
         engine, settings, catalog = deps.engine, deps.settings, deps.catalog
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
+        self.situation = StoreCache(
+            partial(look_at, engine), SITUATION_FRESH_SECONDS, self._export_unknown
+        )
         self.reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
         self.retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
@@ -155,7 +161,7 @@ class TenantDuties:
 
         duties = [
             Duty(EVENTS, events.trim, events.trim_seconds, lambda: TRIMMED_ROWS, events.wait),
-            Duty(METRICS, self.counts.refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
+            Duty(METRICS, self._refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
             Duty(REAPING, reaper.run, reap_seconds, reap_batch, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
             Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, lambda: SLOTS_A_ROUND, keeper.wait),
@@ -168,6 +174,10 @@ class TenantDuties:
             Duty(WEBHOOKS, postman.look, self._paced(LOOK_SECONDS, LOOK_SECONDS_RESTING)),
         ]
         return [attrs.evolve(duty, run_limit_seconds=run_limit_seconds) for duty in duties]
+
+    async def _refresh(self) -> int:
+        await self.situation.get()
+        return await self.counts.refresh()
 
     def _paced(self, seconds: float, resting_seconds: float) -> Callable[[], float]:
         return lambda: resting_seconds if self._rests else seconds
@@ -197,6 +207,7 @@ class TenantDuties:
     def _lost(self, duty: str) -> None:
         if duty == METRICS:
             self._deps.metrics.counts(None, self._deps.tenant)
+            self._deps.metrics.unknown_kinds(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.health.forget()
 
@@ -204,6 +215,11 @@ class TenantDuties:
         """Only one node exports them; unknown counts are removed."""
         known = counts if self.holds(METRICS) else None
         self._deps.metrics.counts(known, self._deps.tenant)
+
+    def _export_unknown(self, seen: Situation | None) -> None:
+        known = seen if self.holds(METRICS) else None
+        number = None if known is None else sum(known.unknown.values())
+        self._deps.metrics.unknown_kinds(number, self._deps.tenant)
 
     def _export_health(self, signs: Signs | None) -> None:
         known = signs if self.holds(METRICS) else None

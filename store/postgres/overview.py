@@ -5,9 +5,13 @@ from __future__ import annotations
 from musterd.store.lifecycle import JobState
 from musterd.store.overview import (
     COUNTED_MAX,
+    ENDS_LOOKED,
+    FAILING_KINDS_MAX,
+    FAILING_SECONDS,
     NOTE_LENGTH_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
+    KindEnds,
     OverviewFilter,
     OverviewJob,
     OverviewView,
@@ -46,8 +50,10 @@ class PostgresOverview:
     async def troubles(self) -> Troubles:
         named = {"bound": COUNTED_MAX, "named": TARGETS_NAMED}
         ((count, first),) = await self._run("halted_targets", named)
-        (oldest,) = await self._run("oldest_in_hand", {"bound": COUNTED_MAX})
-        return Troubles(count, tuple(first), *oldest)
+        ((job_id, kind, seconds, late),) = await self._run("oldest_in_hand", {"bound": COUNTED_MAX})
+        wanted = {"seconds": FAILING_SECONDS, "kinds": FAILING_KINDS_MAX, "bound": ENDS_LOOKED}
+        failing = tuple(map(KindEnds._make, await self._run("failing_kinds", wanted)))
+        return Troubles(count, tuple(first), job_id, kind, seconds, late, failing)
 
 
 def _job(row: Row) -> OverviewJob:

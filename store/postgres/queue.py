@@ -83,6 +83,10 @@ class PostgresQueue:
         waiting: int = (await self._walk("not_yet_due", {"bound": DEPTH_BOUND}))[0]
         return _beyond_bound(_counts(counted, view), waiting, DEPTH_BOUND)
 
+    async def waiting_kinds(self, bound: int) -> dict[str, int]:
+        start = start_params(self.claimer.marks.for_walk())
+        return dict(await self.statements.run("waiting_kinds", {"bound": bound, **start}))
+
     async def target(self, name: str) -> TargetView | None:
         params = {"target": name, "bound": BEHIND_BOUND, "shown": FIRST_BEHIND}
         found = await self.statements.run("target", params)

@@ -9,9 +9,13 @@ import attrs
 from musterd.store.lifecycle import JobState
 from musterd.store.overview import (
     COUNTED_MAX,
+    ENDS_LOOKED,
+    FAILING_KINDS_MAX,
+    FAILING_SECONDS,
     NOTE_LENGTH_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
+    KindEnds,
     OverviewFilter,
     OverviewJob,
     OverviewView,
@@ -61,13 +65,24 @@ def troubles(database: Database) -> Troubles:
     with database.reading("looking for troubles") as now:
         halted = [row[0] for row in database.rows("halted_targets", {"bound": COUNTED_MAX})]
         held = database.rows("oldest_in_hand", {"bound": COUNTED_MAX})
+        failing = tuple(_failing(database, now))
     started = [(at, job_id, kind) for job_id, kind, at, _ in held if at is not None]
     late = sum(ends < now for *_, ends in held)
     first = tuple(halted[:TARGETS_NAMED])
     if not started:
-        return Troubles(len(halted), first, None, None, None, late)
+        return Troubles(len(halted), first, None, None, None, late, failing)
     at, job_id, kind = min(started)
-    return Troubles(len(halted), first, job_id, kind, (now - at) / rows.SECOND, late)
+    seconds = (now - at) / rows.SECOND
+    return Troubles(len(halted), first, job_id, kind, seconds, late, failing)
+
+
+def _failing(database: Database, now: int) -> Iterator[KindEnds]:
+    """From one kind of which jobs have failed to the next."""
+    params = {"since": now - rows.microseconds(FAILING_SECONDS), "count": ENDS_LOOKED}
+    for (kind,) in database.rows("failed_kinds", {"count": FAILING_KINDS_MAX}):
+        ((failed, ended),) = database.rows("last_ends", {"kind": kind, **params})
+        if failed:
+            yield KindEnds(kind, failed, ended)
 
 
 def _job(row: rows.Row) -> OverviewJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from uuid import UUID
 
@@ -111,6 +112,24 @@ def counts(database: Database) -> Counts:
     )
 
 
+def waiting_kinds(database: Database, bound: int) -> dict[str, int]:
+    with database.reading("looking at the kinds of the first jobs") as now:
+        due = _first_kinds(database, "due_kinds", bound, now)
+        later = _first_kinds(database, "later_kinds", bound, now)
+    return dict(due + later)
+
+
+def _first_kinds(database: Database, name: str, bound: int, now: int) -> Counter[str]:
+    """From one priority to the next."""
+    found: Counter[str] = Counter()
+    for (priority,) in database.rows("waiting_priorities"):
+        wanted = {"priority": priority, "now": now, "count": bound - found.total()}
+        found.update(dict(database.rows(name, wanted)))
+        if found.total() >= bound:
+            break
+    return found
+
+
 def target(database: Database, name: str) -> TargetView | None:
     with database.reading("looking at a target"):
         found = database.rows("target", {"target": name})
@@ -138,6 +157,7 @@ class SqliteQueue(Part):
     observe = called(observe)
     next_due_seconds = called(next_due_seconds)
     counts = called(counts)
+    waiting_kinds = called(waiting_kinds)
     target = called(target)
     pause = called(pause_queue)
 

@@ -4,7 +4,7 @@ import pytest
 
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from musterd.store.overview import OverviewFilter
+from musterd.store.overview import ENDS_LOOKED, FAILING_SECONDS, KindEnds, OverviewFilter
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 ERROR = '{"type": "Boom", "message": "no \\u001b[2J luck"}'
@@ -101,3 +101,63 @@ async def test_halted_targets_the_oldest_job_and_late_leases_are_troubles(rig: R
     assert found.leases_overdue == 1
     await rig.engine.control.apply(Action.CLEAR, claims[0].id)
     assert (await rig.engine.overview.troubles()).halted_targets == 3
+
+
+async def end(rig: Rig, kind: str, *states: JobState) -> list[int]:
+    """Jobs of a kind that end one after the other."""
+    ended: list[int] = []
+    for state in states:
+        await put(rig.engine, 0, kind=kind)
+        claim = await take_one(rig.engine)
+        error = ERROR if state is JobState.FAILED else None
+        await settle(rig.engine, ending(claim, state, error=error))
+        ended.append(claim.id)
+        rig.pass_time(1)
+    return ended
+
+
+FAILED, SUCCEEDED = JobState.FAILED, JobState.SUCCEEDED
+
+
+async def test_the_last_ends_of_kinds_that_fail_are_troubles(rig: Rig) -> None:
+    await end(rig, "mail", SUCCEEDED, FAILED, FAILED, SUCCEEDED, FAILED)
+    await end(rig, "report", SUCCEEDED)
+    await end(rig, "zip", FAILED)
+    found = await rig.engine.overview.troubles()
+    assert found.failing == (KindEnds("mail", 3, 5), KindEnds("zip", 1, 1))
+
+
+async def test_only_the_latest_ends_of_a_kind_are_looked_at(rig: Rig) -> None:
+    await end(rig, "mail", FAILED, FAILED, *[SUCCEEDED] * (ENDS_LOOKED - 1))
+    assert (await rig.engine.overview.troubles()).failing == (KindEnds("mail", 1, ENDS_LOOKED),)
+    await end(rig, "mail", SUCCEEDED)
+    assert (await rig.engine.overview.troubles()).failing == ()
+
+
+async def test_failures_that_were_dealt_with_or_are_old_are_no_troubles(rig: Rig) -> None:
+    cleared, resumed, _ = await end(rig, "mail", FAILED, FAILED, FAILED)
+    await rig.engine.control.apply(Action.CLEAR, cleared)
+    await rig.engine.control.apply(Action.RESUME, resumed)
+    assert (await rig.engine.overview.troubles()).failing == (KindEnds("mail", 1, 1),)
+    rig.pass_time(FAILING_SECONDS)
+    assert (await rig.engine.overview.troubles()).failing == ()
+
+
+async def test_kinds_that_wait_are_told_those_that_are_due_and_those_that_are_not_yet(
+    rig: Rig,
+) -> None:
+    assert await rig.engine.queue.waiting_kinds(10) == {}
+    await put(rig.engine, 0, 5, 0, kind="report")
+    await put(rig.engine, 0, kind="reprot")
+    await rig.engine.jobs.enqueue([NewJob("mail", delay_seconds=60), NewJob("held", hold=True)])
+    assert await rig.engine.queue.waiting_kinds(10) == {"report": 3, "reprot": 1, "mail": 1}
+    await take(rig.engine, workers=3)
+    assert await rig.engine.queue.waiting_kinds(10) == {"reprot": 1, "mail": 1}
+
+
+async def test_no_more_than_the_first_that_wait_are_looked_at(rig: Rig) -> None:
+    for kind in ("a", "b", "c"):
+        await put(rig.engine, 0, kind=kind)
+        await rig.engine.jobs.enqueue([NewJob(f"later-{kind}", delay_seconds=60)])
+    found = await rig.engine.queue.waiting_kinds(2)
+    assert found == {"a": 1, "b": 1, "later-a": 1, "later-b": 1}

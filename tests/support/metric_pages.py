@@ -30,6 +30,7 @@ def exported() -> dict[str, tuple[str, frozenset[str]]]:
     """Type and labels of each metric, from a rendering in which each has been told of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
     metrics.counts(Counts({}, 0, 0, 0.0, None, None))
+    metrics.unknown_kinds(0)
     metrics.claimed("report", [0.1])
     metrics.promised("report", [0.1], 1.0)
     metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])

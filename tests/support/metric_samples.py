@@ -19,6 +19,7 @@ PROMISED: dict[str, set[str]] = {
     "queue_oldest_age_seconds": {"tenant"},
     "queue_paused": {"tenant"},
     "targets_halted": {"tenant"},
+    "jobs_unknown_kind": {"tenant"},
     "jobs_enqueued_total": {"tenant"},
     "jobs_claimed_total": set(),
     "jobs_finished_total": {"tenant", "kind", "outcome"},

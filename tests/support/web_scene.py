@@ -144,6 +144,11 @@ async def steady_counts() -> Counts:
     return COUNTS
 
 
+async def no_remarks() -> Sequence[str]:
+    await trio.lowlevel.checkpoint()
+    return ()
+
+
 def refreshing(tenant: TenantAccess) -> Callable[[], Awaitable[None]]:
     async def refresh() -> None:
         await tenant.snapshot()
@@ -156,6 +161,7 @@ def http_deps(
     store: Engine,
     counts: Callable[[], Awaitable[Counts]] = steady_counts,
     tokens: Sequence[BearerToken] = (),
+    remarks: Callable[[], Awaitable[Sequence[str]]] = no_remarks,
 ) -> HttpDeps:
     """What the web side is made of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
@@ -165,6 +171,7 @@ def http_deps(
         limits=PayloadLimits(PAYLOAD_BYTES_MAX, 20),
         catalog=lambda: CATALOG,
         snapshot=StoreCache(counts, COUNTS_FRESH_SECONDS, metrics.counts).get,
+        remarks=remarks,
         workers=node.workers,
         decisions=node.decisions,
         feed=Feed(DEFAULT_TENANT, store.events, counts),

@@ -75,7 +75,9 @@ async def openapi(call: Call) -> Response:
 
 async def status(call: Call) -> Response:
     counts = await call.tenant.snapshot()
-    return json_answer(status_object(call.site.deps.node.status(), counts))
+    remarks = [] if counts is None else await call.tenant.remarks()
+    whole = status_object(call.site.deps.node.status(), counts)
+    return json_answer({**whole, "remarks": remarks})
 
 
 async def workers(call: Call) -> Response:

@@ -201,7 +201,8 @@ COMPONENTS: Mapping[str, Schema] = {
         paused=YES_OR_NO, changed=YES_OR_NO, paused_at=maybe(TIME), paused_by=maybe(TEXT)
     ),
     "Status": whole_object(
-        healthy=YES_OR_NO, verdict=TEXT, node=ref("Node"), counts=maybe(ref("Counts"))
+        healthy=YES_OR_NO, verdict=TEXT, node=ref("Node"), counts=maybe(ref("Counts")),
+        remarks=NAMES,
     ),
     "Node": shape_of(
         NodeStatus, last_decision=maybe(ref("Decision")),

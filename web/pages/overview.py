@@ -36,6 +36,7 @@ class OverviewData:
     decisions: Sequence[Decision]
     trend: Trend
     tenants: Sequence[TenantStatus] = ()
+    remarks: Sequence[str] = ()
 
 
 TILES = {
@@ -62,7 +63,7 @@ def overview(frame: Frame, data: OverviewData) -> View:
         el("h1", "Overview"),
         # Screen readers announce this when it changes; the rest only when visited.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
-        ui.regions(parts, "verdict", "queue"),
+        ui.regions(parts, "verdict", "queue", "remarks"),
         el("div", tiles, class_="tiles"),
         el(
             "div",
@@ -89,6 +90,7 @@ def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
             el("p", f"{state}: {words}", class_=f"verdict {mood}"), el("p", store, class_="dim")
         ),
         "queue": _queue(frame, data.counts),
+        "remarks": _remarks(data.remarks),
         **_tiles(data),
         "states": _states(frame, data.counts),
         "workers": _workers(frame, data.workers),
@@ -114,6 +116,19 @@ def _queue(frame: Frame, counts: Counts | None) -> Html:
     return el(
         "div", el("p", el("strong", "The queue is paused "), by), resume, class_="notice warn"
     )
+
+
+def _remarks(remarks: Sequence[str]) -> Html:
+    """With the commands that help; that the queue is paused is said by a notice of its own."""
+    shown = [_remark(one) for one in remarks if not one.startswith("PAUSED")]
+    return el("ul", shown, class_="notice warn plain") if shown else join()
+
+
+def _remark(remark: str) -> Html:
+    code, _, said = remark.partition(" ")
+    parts = said.strip().split("`")  # each second one is a command
+    words = [el("code", part) if place % 2 else join(part) for place, part in enumerate(parts)]
+    return el("li", el("strong", code), " ", words)
 
 
 def _switch(frame: Frame, action: str, label: str) -> Html:

@@ -161,10 +161,11 @@ def crew_of(site: Site, tenant: TenantAccess) -> TenantStatus:
 
 async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewData:
     counts = await in_time_or_none(tenant.engine.queue.counts)
+    remarks = None if counts is None else await in_time_or_none(tenant.remarks)
     status = site.deps.node.status()
     return overview.OverviewData(
         status, crew_of(site, tenant), counts, tenant.workers(), tenant.decisions(),
-        site.samples.trend(tenant.name), status.tenants,
+        site.samples.trend(tenant.name), status.tenants, remarks or (),
     )  # fmt: skip
 
 

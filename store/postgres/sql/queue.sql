@@ -86,6 +86,25 @@ select least(%(bound)s::bigint, coalesce((
         select least(%(bound)s::bigint, coalesce(sum(size), 0)) as number from (
             select last_id - first_id + 1 as size from {schema}.waiting where room = its_room limit %(bound)s) stretch) counted)
 
+-- waiting_kinds: how many of the first claimable jobs are of each kind: of those that are due and of those that are not yet, `bound` stretches each
+with recursive now as materialized (select clock_timestamp() as at),
+{levels},
+looked as materialized (
+    (select due.kind, due.size from levels cross join lateral (
+         select stretch.kind, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+         where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+           and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
+         order by stretch.run_at, stretch.first_id limit %(bound)s) due
+     limit %(bound)s)
+  union all
+    (select later.kind, later.size from levels cross join lateral (
+         select stretch.kind, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+         where stretch.priority = levels.priority and stretch.run_at > (select at from now)
+         order by stretch.run_at, stretch.first_id limit %(bound)s) later
+     limit %(bound)s)
+)
+select kind, sum(size)::bigint from looked group by kind
+
 -- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
 -- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
 -- may have left the hint to another one, which commits before it: it shows by the lock that every writer of the table holds.
@@ -146,6 +165,48 @@ select kept.enqueued, kept.pending, kept.queued, leased.assigned, leased.running
        kept.paused, kept.succeeded, kept.failed, kept.canceled,
        q.paused_at, q.paused_by, (select count(*) from halted)::int
 from {schema}.kept_counts kept, leased, {schema}.queue_state q
+
+-- failing_kinds: kinds of which jobs failed within `seconds`: how many of the latest `bound` that ended failed, and how many ended
+-- Walks the endings from kind to kind, along endings_order. An ending may name a job that went on since: the failed ones, of
+-- which at most `bound` are met for each kind, are asked themselves.
+with recursive since as materialized (select clock_timestamp() - make_interval(secs => %(seconds)s) as at),
+failed_kinds (kind, number) as (
+    (select ending.kind, 1 from {schema}.endings ending
+     where not ending.stale and ending.state = 'failed' order by ending.kind limit 1)
+  union all
+    select further.kind, failed_kinds.number + 1
+    from failed_kinds cross join lateral (
+        select ending.kind from {schema}.endings ending
+        where not ending.stale and ending.state = 'failed' and ending.kind > failed_kinds.kind
+        order by ending.kind limit 1) further
+    where failed_kinds.number < %(kinds)s
+)
+select failed_kinds.kind, count(*) filter (where latest.failed)::int, count(*)::int
+from failed_kinds cross join lateral (
+    select ended.failed from (
+        (select true as failed, member.at from (
+             select member.id, ending.at from (
+                 select * from {schema}.endings ending
+                 where not ending.stale and ending.state = 'failed' and ending.kind = failed_kinds.kind
+                   and ending.at > (select at from since)
+                 order by ending.at desc, ending.id desc limit %(bound)s) ending
+             cross join lateral unnest(ending.jobs) as stretch (ids)
+             cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as member (id)
+             order by ending.at desc, member.id desc limit %(bound)s) member
+         where (select job.rest = 'failed' and job.cleared_at is null from {schema}.job_rows job where job.id = member.id))
+      union all
+        (select false, ending.at from (
+             select * from {schema}.endings ending
+             where not ending.stale and ending.state = 'succeeded' and ending.kind = failed_kinds.kind
+               and ending.at > (select at from since)
+             order by ending.at desc, ending.id desc limit %(bound)s) ending
+         cross join lateral unnest(ending.jobs) as stretch (ids)
+         cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1)
+         order by ending.at desc limit %(bound)s)) ended
+    order by ended.at desc limit %(bound)s) latest
+group by failed_kinds.kind
+having count(*) filter (where latest.failed) > 0
+order by failed_kinds.kind
 
 -- part in_hand_by_state: how many jobs are in hand, by what is known of their start
 select coalesce(sum(number - running), 0)::bigint as assigned, coalesce(sum(running), 0)::bigint as running

@@ -50,6 +50,24 @@ select coalesce(sum((
 from walk
 where walk.priority is not null
 
+-- due_kinds: how many of the first :count due jobs of one priority are of each kind
+select kind, count(*) from (
+  select kind from job_rows
+  where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
+  order by run_at, id limit :count
+) group by kind
+
+-- later_kinds: how many of the first :count jobs of one priority that are not yet due are of each kind
+select kind, count(*) from (
+  select kind from job_rows
+  where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at > :now
+  order by run_at, id limit :count
+) group by kind
+
+-- waiting_priorities: the priorities that have claimable jobs, due or not, highest first
+with recursive {priority_walk}
+select priority from walk where priority is not null
+
 -- counts: jobs by state, and how many were ever enqueued
 select name, number from job_counts
 
@@ -100,6 +118,44 @@ select id, kind, started_at, lease_expires_at from job_rows
 where state = 'assigned' or state = 'running'
 order by id
 limit :bound
+
+-- failed_kinds: the kinds of which jobs have failed, up to :count; from one to the next along job_rows_ended
+with recursive failed (kind, number) as (
+  select * from (
+    select kind, 1 from job_rows
+    where state = 'failed' and stale_at is null and (state <> 'failed' or target is null or cleared_at is not null)
+    order by kind limit 1
+  )
+  union all
+  select (
+    select job.kind from job_rows job
+    where job.state = 'failed' and job.stale_at is null
+      and (job.state <> 'failed' or job.target is null or job.cleared_at is not null) and job.kind > failed.kind
+    order by job.kind limit 1
+  ), number + 1
+  from failed where failed.kind is not null and number < :count
+)
+select kind from failed where kind is not null
+
+-- last_ends: of the latest :count jobs of a kind that ended after :since, how many failed and were not cleared, and how many there are
+select coalesce(sum(failed), 0), count(*) from (
+  select failed from (
+    select * from (
+      select 1 as failed, finished_at from job_rows
+      where state = 'failed' and kind = :kind and finished_at > :since and stale_at is null
+        and (state <> 'failed' or target is null or cleared_at is not null) and cleared_at is null
+      order by finished_at desc limit :count
+    )
+    union all
+    select * from (
+      select 0, finished_at from job_rows
+      where state = 'succeeded' and kind = :kind and finished_at > :since and stale_at is null
+        and (state <> 'failed' or target is null or cleared_at is not null)
+      order by finished_at desc limit :count
+    )
+  )
+  order by finished_at desc limit :count
+)
 
 -- audit_rows: the next :count jobs behind an id, as far as events tell of them
 select id, state, attempt from job_rows where id > :after order by id limit :count

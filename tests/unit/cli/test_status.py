@@ -15,6 +15,7 @@ from musterd.console.verbs.status import LINES_MAX, HealthReport, StoreAnswers, 
 from musterd.manager.node.status import TenantStatus, status_object
 from musterd.store.duties import DutyRecord
 from musterd.store.overview import Troubles
+from musterd.store.remarks import Situation
 from tests.support.page_scene import crew_named
 from tests.support.top_scene import DECISION, HOSTILE, NODE, NOW, WHERE, counts
 from tests.support.web_scene import STATUS
@@ -31,8 +32,8 @@ SETTINGS = load(None, {}, MANY, Path("/nonexistent")).settings
 
 
 def asked(tenant: str = "default", **values: Any) -> StoreAnswers:
-    usual = StoreAnswers(settings_of(SETTINGS, tenant), WHERE, None, counts(), [NODE], QUIET, [])
-    return attrs.evolve(usual, **values)
+    situation = attrs.evolve(Situation(counts(), QUIET, [NODE], [], {}), **values)
+    return StoreAnswers(settings_of(SETTINGS, tenant), WHERE, situation=situation)
 
 
 def tenant_status(name: str, **values: Any) -> TenantStatus:
@@ -72,10 +73,15 @@ def test_all_is_well() -> None:
     ]
 
 
+def test_what_is_amiss_beside_the_node_is_told_in_the_first_line() -> None:
+    told = shown(seen(asked(counts=counts(paused_at=NOW, paused_by="me"))))
+    assert told[0] == "healthy, with 1 remark: running for 1 m 1 s"
+
+
 def test_a_hundred_tenants_are_one_screen_and_the_ill_ones_are_on_it() -> None:
     names = ["default", *(f"t{number:03}" for number in range(100))]
     answers = [asked(name) for name in names]
-    answers[77] = asked(names[77], counts=None, error=HOSTILE, troubles=None)
+    answers[77] = attrs.evolve(answers[77], situation=None, error=HOSTILE)
     answers[50] = asked(names[50], counts=counts(due=900))
     found = seen(*answers, node=node(*names))
     assert found.verdict() == (Exit.UNSUCCESSFUL, f"running for 1 m 1 s, but not for {names[77]}")

@@ -158,6 +158,16 @@ def test_the_overview_stays_small_with_many_kinds_workers_and_tenants() -> None:
     assert "and 480 busy workers more" in html
 
 
+def test_remarks_are_shown_with_their_commands_but_not_the_pause_a_second_time() -> None:
+    said = ("PAUSED  by ann: `musterd queue resume`", "FAILING mail (3 of 3): <b>; `musterd jobs`")
+    parts = overview.parts_of(framed("x"), attrs.evolve(overview_of("x"), remarks=said))
+    assert parts["remarks"].text == (
+        '<ul class="notice warn plain"><li><strong>FAILING</strong> mail (3 of 3): &lt;b&gt;;'
+        " <code>musterd jobs</code></li></ul>"
+    )
+    assert overview.parts_of(framed("x"), overview_of("x"))["remarks"].text == ""
+
+
 def test_a_list_of_ten_thousand_kinds_is_a_short_one() -> None:
     seen = attrs.evolve(listed("x"), kinds=[f"kind{n}" for n in range(10_000)])
     html = document(framed("x"), jobs.jobs(framed("x"), seen))

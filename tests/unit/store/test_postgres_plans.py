@@ -111,3 +111,27 @@ async def test_halted_targets_are_counted_along_their_index(rig: PostgresRig) ->
     found = plan(rig, "counts", {})
     assert found.count("Index Only Scan using job_rows_halting") == 2
     assert "Seq Scan on job_rows" not in found
+
+
+async def test_kinds_that_fail_and_kinds_that_wait_are_found_along_indexes(
+    rig: PostgresRig,
+) -> None:
+    fill_with_ended(rig, 30_000)
+    rig.raw(
+        """set session_replication_role = replica;
+        insert into ready (priority, run_at, first_id, last_id, kind)
+        select n % 3, clock_timestamp() + (n - 10000) * interval '1 s', n, n, 'a'
+        from generate_series(1, 20000) n;
+        analyze ready"""
+    )
+    rig.tampered = True
+    await trio.lowlevel.checkpoint()
+    found = plan(rig, "failing_kinds", {"seconds": "3600", "kinds": "200", "bound": "20"})
+    assert "Seq Scan on" not in found
+    assert found.count("endings_order") == 4
+    walk = {"bound": "1000", "late_seconds": "1"}
+    walk |= dict.fromkeys(("mark_priorities", "mark_ids", "mark_run_ats"), "'{}'")
+    found = plan(rig, "waiting_kinds", walk)
+    assert "Seq Scan on" not in found
+    assert "Sort  " not in found
+    assert found.count("ready_order") >= 3

@@ -45,7 +45,7 @@ ALL_PARAMETERS = [
     *("action", "effect", "percent", "note", "request", "target", "reserved"),
     *("bound", "own_priority", "own_run_at", "phase", "phase_percent", "name", "place", "progress"),
     *("until", "after_at", "after_id", "ids", "workers", "seats", "whole"),
-    *("tokens", "starts", "ends", "sizes", "places", "results"),
+    *("tokens", "starts", "ends", "sizes", "places", "results", "since"),
 ]
 
 TRIGGERS = {1: 6}
@@ -56,6 +56,11 @@ INDEX_OF = {
     "observe": "job_rows_claim",
     "next_due": "job_rows_claim",
     "not_yet_due": "job_rows_claim",
+    "waiting_priorities": "job_rows_claim",
+    "due_kinds": "job_rows_claim",
+    "later_kinds": "job_rows_claim",
+    "failed_kinds": "job_rows_ended",
+    "last_ends": "job_rows_ended",
     "count_parked": "job_rows_parked",
     "parked_kinds": "job_rows_parked",
     "leased_kinds": "job_rows_active",
