@@ -22,6 +22,7 @@ from musterd.catalog.kinds import Catalog, Command, HttpCall, Pipeline, Python, 
 from musterd.catalog.tables import header_value
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
+from musterd.config.load import module_folders
 from musterd.config.retention import function_of
 from musterd.config.settings import Settings
 from musterd.config.toml_text import key_text
@@ -90,7 +91,7 @@ def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
     }
     if not wanted:
         return {}
-    asked = _whom_to_ask(True, settings.catalog.python_path, around)
+    asked = _whom_to_ask(True, module_folders(settings.catalog, around.environ), around)
     if isinstance(asked, str):
         return dict.fromkeys(wanted, asked)
     broken = why_each_is_broken(asked, list(dict.fromkeys(wanted.values())))

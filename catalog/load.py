@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKi
 from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
 from musterd.config.document import Document, KeyPath, read_document
 from musterd.config.faults import ConfigError, Fault, Unfit, did_you_mean
+from musterd.config.load import module_folders
 from musterd.config.settings import Retry, Settings
 from musterd.config.strict import Reading, misfit, read_table, unknown_key
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
@@ -32,22 +34,25 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 
 def catalog_of(settings: Settings) -> Catalog:
     """Reads the catalog of these settings. Raises ConfigError with all faults."""
-    grace_seconds, python_path = settings.executor.grace_seconds, settings.catalog.python_path
+    grace_seconds = settings.executor.grace_seconds
+    python_path = module_folders(settings.catalog, os.environ)
     policy, on_lease_lost = settings.webhooks.policy, settings.leases.on_lease_lost
     defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
-    return load_catalog(settings.catalog.paths, defaults)
+    return load_catalog(settings.catalog.paths, defaults, shipped=settings.catalog.shipped)
 
 
-def load_catalog(paths: Iterable[Path], defaults: KindDefaults | Retry) -> Catalog:
-    """Reads the shipped catalog and the user's files, whose kinds replace shipped ones. A path is a
-    file, or a folder of `*.toml`, read in order of names. Raises ConfigError with all faults; a
+def load_catalog(
+    paths: Iterable[Path], defaults: KindDefaults | Retry, *, shipped: bool = True
+) -> Catalog:
+    """Reads the `shipped` catalog and the user's files, whose kinds replace shipped ones. A path is
+    a file, or a folder of `*.toml`, read in order of names. Raises ConfigError with all faults; a
     kind given twice by the user is one.
     """
     if isinstance(defaults, Retry):
         defaults = KindDefaults(defaults)
     faults: list[Fault] = []
     users = list(_documents(paths, faults))
-    documents = [read_document(SHIPPED_FILE), *users]
+    documents = [read_document(SHIPPED_FILE), *users] if shipped else users
     kinds = [kind for each in documents for kind in read_kinds(each, defaults, faults)]
     named = ((each, name, ("kinds", name)) for each in users for name in kind_tables(each))
     faults.extend(second_ones(named, "a second kind of this name"))
@@ -76,7 +81,7 @@ def _files(path: Path, faults: list[Fault]) -> list[Path]:
     return [file for file in found if not file.name.startswith(".")]  # editors leave such
 
 
-_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
 _NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
 
 
@@ -117,7 +122,7 @@ def _stray_tables(document: Document) -> Iterator[Fault]:
 
 def _faults_of_table(document: Document, path: tuple[str, str], table: Reading) -> Iterator[Fault]:
     name = path[-1]
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         yield misfit(document, path, toml_text(name), Unfit(_NAME_WANTED))
     keys = table_at(document, path) or {}
     inner = [key for key in keys if isinstance(keys[key], dict) and key not in INNER_TABLES]

@@ -19,14 +19,14 @@ from musterd.config.settings import OnLeaseLost
 from musterd.config.strict import read_by
 from musterd.config.validators import Between, webhook_url
 
-_DURATION_MS_MAX = 86_400_000
+DURATION_MS_MAX = 86_400_000
 _RANGE_ENDS = 2
 _ARGUMENTS_MAX = 1_000
 _STATUS_MAX = 255
 _NEVER_RETRIED = "budget_exceeded"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OCTAL = re.compile(r"0?[0-7]{1,3}")
-_PHASES_MAX = 100
+PHASES_MAX = 100
 _PHASE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _FENCE_PREFIX = "musterd-"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -45,8 +45,8 @@ def duration(raw: object) -> tuple[int, int]:
     if len(ends) != _RANGE_ENDS or len(whole) != _RANGE_ENDS:
         raise Unfit("whole milliseconds, or a range [least, most]")
     low_ms, high_ms = whole
-    if not 0 <= low_ms <= high_ms <= _DURATION_MS_MAX:
-        raise Unfit(f"0 to {_DURATION_MS_MAX}, the least first")
+    if not 0 <= low_ms <= high_ms <= DURATION_MS_MAX:
+        raise Unfit(f"0 to {DURATION_MS_MAX}, the least first")
     return low_ms, high_ms
 
 
@@ -104,10 +104,10 @@ def umask(raw: object) -> int:
 def phase_count(raw: object) -> int:
     """The number of phases; each is read separately."""
     count = len(cast(list[object], raw)) if isinstance(raw, list) else 0
-    if 1 <= count <= _PHASES_MAX:
+    if 1 <= count <= PHASES_MAX:
         return count
     hint = "write [[kinds.NAME.phases]] above the keys of each"
-    raise Unfit(f"a list of 1 to {_PHASES_MAX} tables", hint)
+    raise Unfit(f"a list of 1 to {PHASES_MAX} tables", hint)
 
 
 def phase_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:

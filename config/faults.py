@@ -1,8 +1,11 @@
 """Faults of files and settings, worded so that the reader can fix them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from attrs import frozen
+
+GUESS = "did you mean "
+UNKNOWN_TABLE = "unknown table"
 
 
 @frozen
@@ -25,6 +28,18 @@ class Fault:
         if self.found and self.wanted:
             return f"found {self.found}, wanted {self.wanted}"
         return self.found or self.wanted
+
+
+def concerns(fault: Fault, sections: Collection[str]) -> bool:
+    """Whether the fault may be about one of these tables: it is in it, it was probably meant for
+    it, or nobody can say: a whole source cannot be read, or a table is like none that is known.
+    """
+    if not fault.key or fault.key.partition(".")[0] in sections:
+        return True
+    if not fault.hint.startswith(GUESS):
+        return fault.found == UNKNOWN_TABLE
+    meant = fault.hint.removeprefix(GUESS).removesuffix("?")
+    return meant.partition(".")[0] in sections
 
 
 class ConfigError(Exception):
@@ -71,7 +86,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint with the nearest known name, or ""."""
     guess = nearest(name, known)
-    return f"did you mean {guess}?" if guess else ""
+    return f"{GUESS}{guess}?" if guess else ""
 
 
 def either(choices: Iterable[str]) -> str:

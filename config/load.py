@@ -15,12 +15,20 @@ from musterd.config import schedules, tenants
 from musterd.config.constraints import CONSTRAINTS, Constraint
 from musterd.config.credentials import find_credential, read_secret
 from musterd.config.document import Document, read_document
-from musterd.config.faults import ConfigError, ConstraintFault, Fault, Unfit, did_you_mean
+from musterd.config.faults import (
+    GUESS,
+    UNKNOWN_TABLE,
+    ConfigError,
+    ConstraintFault,
+    Fault,
+    Unfit,
+    did_you_mean,
+)
 from musterd.config.outside import HttpToken, WebhookReceiver
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
 from musterd.config.secrets import mask_url
-from musterd.config.settings import Settings, keys, sections
+from musterd.config.settings import CatalogSettings, Settings, keys, sections
 from musterd.config.strict import Key, describe, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT, beside
 from musterd.config.toml_text import key_text, plain, short_text
@@ -242,7 +250,7 @@ def _why_unreadable(path: Path) -> str:
 
 
 def _unknown_section(document: Document, section: str) -> Fault:
-    found = "unknown table" if isinstance(document.data[section], dict) else "unknown key"
+    found = UNKNOWN_TABLE if isinstance(document.data[section], dict) else "unknown key"
     hint = did_you_mean(section, (*sections(), *_NAMED)) or _same_name_elsewhere(section)
     hint = hint or f"known: {', '.join(sections())}"
     return Fault(document.source, document.line((section,)), key_text([section]), found, hint=hint)
@@ -250,14 +258,14 @@ def _unknown_section(document: Document, section: str) -> Fault:
 
 def _with_better_hint(fault: Fault) -> Fault:
     """Points to another table with this key if its own has none like it."""
-    if fault.found != "unknown key" or fault.hint.startswith("did you mean"):
+    if fault.found != "unknown key" or fault.hint.startswith(GUESS):
         return fault
     return evolve(fault, hint=_same_name_elsewhere(fault.key.rpartition(".")[2]) or fault.hint)
 
 
 def _same_name_elsewhere(name: str) -> str:
     homes = [key for key in keys() if key.endswith(f".{name}")]
-    return f"did you mean {homes[0]}?" if homes else ""
+    return f"{GUESS}{homes[0]}?" if homes else ""
 
 
 _PREFIX = "MUSTERD_"
@@ -363,6 +371,15 @@ def state_directory(environ: Mapping[str, str]) -> Path:
     if not base.is_absolute():  # the XDG rules say to ignore a relative one
         base = _home(environ) / ".local" / "state"
     return base / "musterd"
+
+
+def module_folders(catalog: CatalogSettings, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where modules are looked up after their catalog's own folder. PYTHONPATH is meant for our own
+    interpreter; children run isolated, and do not see it by themselves.
+    """
+    given = "" if catalog.python else environ.get("PYTHONPATH", "")
+    own = (Path(each).absolute() for each in given.split(os.pathsep) if each)
+    return (*catalog.python_path, *own)
 
 
 def _url_from_file(name: str, environ: Mapping[str, str]) -> str:

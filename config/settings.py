@@ -277,6 +277,7 @@ class CatalogSettings:
     paths: tuple[Path, ...] = next_job(
         "your catalogs: files, or folders of *.toml; relative to this file"
     )
+    shipped: bool = next_job("whether the shipped demonstration kinds are there too")
     python_path: tuple[Path, ...] = next_job(
         "folders of your modules; a catalog file's own folder comes first"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from musterd import __version__
-from musterd.config.faults import ConfigError, Fault, did_you_mean
+from musterd.config.faults import ConfigError, Fault, concerns, did_you_mean
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.completers import (
     complete_kinds,
@@ -21,7 +21,14 @@ from musterd.console.completers import (
     complete_targets,
     complete_tenants,
 )
-from musterd.console.output import Complaint, Exit, complaint_about, print_json, say_lines
+from musterd.console.output import (
+    Complaint,
+    Exit,
+    complain,
+    complaint_about,
+    print_json,
+    say_lines,
+)
 from musterd.store.words import moment_of
 
 if TYPE_CHECKING:
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+STORE_SECTIONS = ("store", "tenants")  # what leads to a tenant's store
+WARNED_MAX = 3  # faults that a verb does without are told up to here
 
 
 class CommandLine:
@@ -50,7 +59,7 @@ class CommandLine:
         return other
 
     def load(self) -> Loaded:
-        """Reads the configuration; raises ConfigError."""
+        """Reads the configuration; raises ConfigError with all faults."""
         from musterd.config.load import load
 
         return load(self.config_file, os.environ, self.sets)
@@ -82,9 +91,41 @@ class CommandLine:
         is_whole = len(paths) == len(settings.catalog.paths)
         return _schedule_faults(settings, catalog, {}) if is_whole else ()
 
+    def settings_for(self, sections: Collection[str] = STORE_SECTIONS) -> Settings:
+        """For a verb that needs these tables: faults elsewhere are warned of, and a value at fault
+        gives way to that of the layer below. Raises ConfigError if one may concern these tables.
+        """
+        from musterd.config.load import UnsoundSettings
+
+        try:
+            return self.load().settings
+        except UnsoundSettings as unsound:
+            if any(concerns(fault, sections) for fault in unsound.faults):
+                raise
+            self._warn(unsound.faults)
+            return unsound.best
+
     def settings(self) -> Settings:
-        """The named tenant's settings."""
-        return self.of_tenant(self.load().settings)
+        """The named tenant's settings, for a verb that needs only the store."""
+        return self.of_tenant(self.settings_for())
+
+    def catalog_if_sound(self, settings: Settings) -> Catalog:
+        """For a verb that only shows more with it: one with faults is warned of, and empty."""
+        from musterd.catalog.kinds import Catalog
+
+        try:
+            return self.catalog(settings)
+        except ConfigError as error:
+            self._warn(error.faults)
+            return Catalog(())
+
+    def _warn(self, faults: Sequence[Fault]) -> None:
+        count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        complain(f"musterd: the configuration has {count} that this verb can do without:")
+        for fault in faults[:WARNED_MAX]:
+            complain(f"  {fault}")
+        if len(faults) > WARNED_MAX:
+            complain(f"  and {len(faults) - WARNED_MAX} more: `musterd config check`")
 
     def of_tenant(self, settings: Settings) -> Settings:
         """The named tenant's settings. Complains if there is no such tenant."""
@@ -294,7 +335,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "demo": ("verbs.demo", "Watch a crew at work for a few seconds."),
         "bench": ("bench.verb", "Measure how fast this machine is with this store."),
         "kinds": ("verbs.kinds", "List the kinds of work."),
-        "config": ("verbs.config", "Show and check the configuration."),
+        "config": ("verbs.config", "Show, check and begin the configuration."),
         "db": ("verbs.store", "Manage the store's schema."),
         "completion": ("verbs.program", "Print the completion script for a shell."),
         "version": ("verbs.program", "Print the version."),

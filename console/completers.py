@@ -41,7 +41,7 @@ def _completer(find: Find) -> Completer:
 
 @_completer
 def complete_kinds(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
-    return [Offer(name) for name in sorted(cli.catalog(cli.settings()))]
+    return [Offer(name) for name in sorted(cli.catalog(cli.of_tenant(cli.load().settings)))]
 
 
 @_completer
@@ -53,7 +53,7 @@ def complete_tenants(cli: CommandLine, _context: click.Context) -> Iterable[Offe
 def complete_schedules(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.schedules import of_tenant
 
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     return [Offer(name) for name in of_tenant(settings.schedules, settings.tenant)]
 
 
@@ -84,7 +84,7 @@ def complete_targets(cli: CommandLine, _context: click.Context) -> Iterable[Offe
 def _listed(cli: CommandLine) -> tuple[OverviewJob, ...]:
     from musterd.store.opening import in_store
 
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     if not _is_there(settings):
         return ()
     # Whatever hangs, the person who types must not wait.

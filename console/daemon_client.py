@@ -11,6 +11,7 @@ from typing import Any, cast
 from musterd.config.credentials import resolve_http_token
 from musterd.config.listen import UnixAddress, listen_address
 from musterd.config.settings import Settings
+from musterd.store.words import one_line
 
 ASK_SECONDS = 1.0
 USABLE = (http.client.OK, http.client.ACCEPTED)
@@ -55,6 +56,22 @@ def request(
         raise DaemonSilent(said, is_gone=gone) from error
     finally:
         connection.close()
+
+
+def other_store(settings: Settings, where: str) -> str:
+    """If the daemon that these settings reach works on another store than `where`, says so; else
+    "", also where none answers.
+    """
+    try:
+        tenants = ask_daemon(settings, "/status")["node"]["tenants"]
+        stores = {one["name"]: str(one["store"]) for one in tenants}
+    except (DaemonSilent, KeyError, TypeError):
+        return ""
+    its = stores.get(settings.tenant)
+    if its is None or where in stores.values():
+        return ""
+    daemon = f"the daemon at {settings.http.listen} works on another store: {one_line(its)}"
+    return f"{daemon} - give this verb the same --config, --set and environment"
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -71,7 +71,7 @@ def bench(
     Works in a temporary schema of the configured database, or in a temporary folder beside the
     configured file: no queue is touched. The jobs do nothing. Exits 1 if it was cut short.
     """
-    own = cli.settings()
+    own = cli.of_tenant(cli.load().settings)
     crew = workers or min(own.workers.max_count, WORKERS_MAX)
     order, found = Plan(jobs, crew, pick_ups, within_seconds), Findings()
     log = set_up_log("error", own.log.format, time.monotonic)

@@ -13,7 +13,9 @@ import attrs
 import click
 import trio
 
+from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError
+from musterd.config.load import Loaded
 from musterd.console.command import CommandLine, Verb
 from musterd.console.doctor import checks
 from musterd.console.doctor.judges import Check, Finding, ProgramResult, Setup, fail
@@ -40,7 +42,8 @@ def doctor(context: click.Context, unit: str) -> None:
     be reached.
     """
     cli: CommandLine = context.obj
-    found = trio.run(examine_all, _setup(cli, unit))
+    loaded, catalog, faults = _configured(cli)
+    found = [*faults, *trio.run(examine_all, _setup(cli, unit, loaded, catalog))]
     cli.show(
         [{"verdict": _verdict(found), "checks": [_object(one) for one in found]}],
         lambda: _lines(found),
@@ -48,8 +51,20 @@ def doctor(context: click.Context, unit: str) -> None:
     context.exit(_code(found))
 
 
-def _setup(cli: CommandLine, unit: str) -> Setup:
-    loaded, catalog = cli.load_all()
+def _configured(cli: CommandLine) -> tuple[Loaded, Catalog, list[Finding]]:
+    """With faults, what is sound of it. Raises ConfigError if the store cannot be found then."""
+    try:
+        return *cli.load_all(), []
+    except ConfigError as error:
+        settings = cli.settings_for()
+        first = f"{plural(len(error.faults), 'fault')}, the first: {error.faults[0]}"
+        advice = "musterd config check lists them all"
+        fault = fail("files", first, "files without faults", advice)
+        findings = [attrs.evolve(fault, group=checks.CONFIGURATION)]
+        return Loaded(settings, {}), cli.catalog_if_sound(settings), findings
+
+
+def _setup(cli: CommandLine, unit: str, loaded: Loaded, catalog: Catalog) -> Setup:
     cli.of_tenant(loaded.settings)  # complains of a tenant that is not there
     settings, running = what_runs(cli.of_node(loaded.settings), catalog)
     return Setup(

@@ -81,7 +81,7 @@ def simulate(
     each attempt as long as it was. With --with or --against, the proposed settings are shown beside
     the present ones. Changes nothing, and asks no daemon.
     """
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     models = [model_settings(settings)]
     if proposed or against is not None:
         models.append(model_settings(cli.proposing(against, proposed).settings()))
@@ -124,7 +124,7 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
     those that meet the aim (this share of the jobs waits no longer than --wait) at the fewest
     worker-seconds. Changes nothing.
     """
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     model = model_settings(settings)
     trace = read_trace(cli, settings, **where)
     with live_line(terminal=sys.stderr) as line:

@@ -78,7 +78,7 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
     Press ? for the keys. Without a terminal, or with --once or --json, prints one snapshot.
     """
     cli: CommandLine = context.obj
-    settings = cli.load().settings
+    settings = cli.settings_for()
     own = cli.of_tenant(settings)
     catalog = None
     with suppress(ConfigError):  # a catalog with faults is the daemon's matter

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes, changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.faults import ConfigError, Fault
+from musterd.config.load import SHIPPED_FILE
 from musterd.config.settings import LeasePlan, Settings, lease_plan
 from musterd.config.show import as_text, as_tree, count_changed
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.output import complain, print_json, say
+from musterd.console.output import Complaint, Exit, complain, print_json, say
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.manager.reload.outcome import difference_object, value_text
 from musterd.store.opening import engine_for
@@ -27,7 +30,7 @@ from musterd.store.words import cut, one_line, plural, table
 
 @click.group(cls=Verbs)
 def config() -> None:
-    """Show and check the configuration."""
+    """Show, check and begin the configuration."""
 
 
 @config.command()
@@ -71,6 +74,54 @@ def _few_renewals(plan: LeasePlan) -> str:
         f" end and renewed every {plan.heartbeat_seconds:g} s, has time for {plan.renewals}"
         " renewal: if it fails, the work is stopped"
     )
+
+
+HEAD = """\
+# Settings of musterd, all commented out, with their defaults: remove the # of those to change.
+# `musterd config check --config THIS_FILE` finds faults, `musterd run --config THIS_FILE` uses it.
+# For editors: `musterd config schema > musterd.schema.json`
+#:schema ./musterd.schema.json
+"""
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path), default="musterd.toml")
+@click.pass_obj
+def init(cli: CommandLine, file: Path) -> None:
+    """Write a file with all settings, commented out.
+
+    FILE is musterd.toml unless named; - is standard output. A file that is there is left alone.
+    """
+    text = commented_settings(SHIPPED_FILE.read_text("utf-8"))
+    if str(file) == "-":
+        say(text.rstrip("\n"))
+        return
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except FileExistsError:
+        what = f"{file} is there already; nothing was written"
+        raise Complaint(Exit.USAGE, what, "name another file, or remove it") from None
+    except OSError as error:
+        raise Complaint(Exit.USAGE, f"{file} cannot be written: {error.strerror}") from None
+    use = f"musterd run --config {shlex.quote(str(file))}"
+    cli.answer({"file": str(file)}, f"{file} is written; change what you like, then `{use}`")
+
+
+def commented_settings(shipped: str) -> str:
+    """The shipped file with each key commented out."""
+    _, _, tables = shipped.partition("\n\n")  # without its own head
+    lines = [line if line.startswith(("#", "[")) or not line else f"# {line}"
+        for line in tables.splitlines()]  # fmt: skip
+    return "\n".join([HEAD, *lines]) + "\n"
+
+
+@config.command()
+def schema() -> None:
+    """Print the JSON Schema of a configuration file, for editors."""
+    from musterd.config.schema import settings_schema
+
+    say(json.dumps(settings_schema(), indent=1))
 
 
 @config.command()

@@ -14,6 +14,7 @@ import trio
 from musterd.config.settings import Settings
 from musterd.console.command import VERBS, CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
+from musterd.console.daemon_client import other_store
 from musterd.console.output import (
     Columns,
     Complaint,
@@ -31,7 +32,7 @@ from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import ControlResult, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.opening import in_store
+from musterd.store.opening import engine_for, in_store
 from musterd.store.report import control_refusal
 from musterd.store.words import count_text, one_line, plural
 
@@ -89,7 +90,8 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
         return [await engine.control.apply(Action(action), job_id) for job_id in job_ids]
 
     codes: list[Exit] = []
-    for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
+    settings = cli.settings()
+    for job_id, done in zip(job_ids, in_store(settings, work), strict=True):
         became = "queued" if done.state_after is JobState.QUEUED else Action(action).past
         became += f" (it was {done.state_before})"
         if done.requested:
@@ -101,6 +103,8 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
             say(f"job {job_id} {became}")
         if not done.allowed:
             complain(f"musterd: {control_refusal(job_id, action, done.state_before)}")
+            if not done.found and (other := other_store(settings, engine_for(settings).where)):
+                complain(f"  {other}")
             codes.append(Exit.WRONG_STATE if done.found else Exit.UNKNOWN)
     return codes[0] if codes else Exit.DONE
 

@@ -15,7 +15,7 @@ from musterd.config.faults import ConfigError
 from musterd.config.load import UnsoundSettings
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.command import CommandLine, Verb
+from musterd.console.command import STORE_SECTIONS, CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
 from musterd.console.verbs.config import difference_lines
@@ -78,6 +78,7 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
         return cli.of_node(unsound.best), unsound
 
 
+DAEMON_SECTIONS = (*STORE_SECTIONS, "http")  # what leads to the daemon
 LOOK_SECONDS = 0.25
 SILENT_SECONDS_MAX = 15.0  # for a daemon that is there but does not answer
 NO_DAEMON_TO_DRAIN = "start one with `musterd run`, or say where it is with --set http.listen=…"
@@ -92,7 +93,7 @@ def drain(cli: CommandLine, wait: bool) -> None:
     It takes no new jobs. Jobs that still run after the grace period are queued again, or paused, as
     [shutdown] says. With --wait it exits 1 if there were any.
     """
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.settings_for(DAEMON_SECTIONS))
     before: dict[str, int] = {}
     try:
         _check_daemon(settings)
@@ -195,7 +196,7 @@ DECISIONS_SHOWN = 20
 def scaling(cli: CommandLine, limit: int) -> None:
     """Show why the crew has its size."""
     try:
-        settings = cli.settings()
+        settings = cli.of_tenant(cli.settings_for(DAEMON_SECTIONS))
         answer = ask_daemon(settings, f"/scaling?tenant={settings.tenant}")
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from musterd.config.settings import Settings
 from musterd.config.webhook_urls import check_allowed
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
+from musterd.console.daemon_client import other_store
 from musterd.console.output import (
     Complaint,
     Exit,
@@ -34,9 +35,10 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.input import PayloadLimits, check_payload, new_job
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.nodes import NodeRecord
 from musterd.store.opening import in_store
 from musterd.store.report import error_line, job_object, overall
-from musterd.store.words import count_text, duration_text, plural
+from musterd.store.words import count_text, duration_text, one_line, plural
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
@@ -86,7 +88,7 @@ def enqueue(
             raise click.UsageError(f"{flags} exclude each other")
     if count is not None and options["dedup_key"] is not None:
         raise click.UsageError("--count and --dedup exclude each other")
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     catalog = cli.catalog(settings)
     wanted = kind_named(catalog, kind)
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -105,6 +107,9 @@ def enqueue(
             known = f"job {ids[0]} already has this key: none was enqueued"
             say(_receipt(ids, job) if is_new else known)
         waited = Waited(ids, quiet=cli.json)
+        nodes = await engine.nodes.all()
+        if said := nobody_runs(kind, nodes) or _by_another_store(settings, engine, nodes):
+            complain(said)
         if wait:
             await wait_for(engine, waited)
         waited.last = await engine.jobs.get(ids[-1])
@@ -114,6 +119,25 @@ def enqueue(
     if cli.json:
         print_json(_object(waited, count, catalog, settings.tenant))
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
+
+
+def nobody_runs(kind: str, nodes: Sequence[NodeRecord]) -> str:
+    """If no live node can run a kind, why; nodes that do not know it may have another catalog."""
+    claiming = [node for node in nodes if node.claims]
+    if not claiming:
+        return ""
+    if all(node.lacks(kind) for node in claiming):
+        do = "it waits until one does: add the kind to a node's [catalog] paths, then reload"
+        return f"no live node knows kind {kind} - {do}"
+    broken = [known.broken for node in claiming if (known := node.named.get(kind)) is not None]
+    if len(broken) == len(claiming) and all(broken):
+        return f"kind {kind} can run on no live node: {one_line(str(broken[0]))}"
+    return ""
+
+
+def _by_another_store(settings: Settings, engine: Engine, nodes: Sequence[NodeRecord]) -> str:
+    """If no node works on this store, whether the daemon that one would expect does on another."""
+    return "" if any(node.is_live for node in nodes) else other_store(settings, engine.where)
 
 
 def kind_named(catalog: Catalog, name: str) -> WorkKind:

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb, kind_and_target_options
 from musterd.console.completers import complete_jobs
+from musterd.console.daemon_client import other_store
 from musterd.console.output import (
     Columns,
     Complaint,
@@ -27,7 +29,7 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.events import EventFilter
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
-from musterd.store.opening import in_store
+from musterd.store.opening import engine_for, in_store
 from musterd.store.phases import PhaseState
 from musterd.store.report import error_line, job_object, max_attempts, overall, report_text
 from musterd.store.why import why as conclude
@@ -53,7 +55,7 @@ def jobs(
 ) -> None:
     """List jobs, newest first."""
     settings = cli.settings()
-    catalog = cli.catalog(settings)
+    catalog = cli.catalog_if_sound(settings)
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
     found = in_store(settings, lambda engine: engine.jobs.find(which))
     objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
@@ -74,12 +76,12 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
             settings, lambda engine: follow_job(engine, job_id, settings.tenant, as_json=cli.json)
         )
         if record is None:
-            raise _no_such_job(job_id)
+            raise _no_such_job(job_id, settings)
         context.exit(Exit.DONE if record.state is JobState.SUCCEEDED else Exit.UNSUCCESSFUL)
-    catalog = cli.catalog(settings)
+    catalog = cli.catalog_if_sound(settings)
     record = in_store(settings, lambda engine: engine.jobs.get(job_id))
     if record is None:
-        raise _no_such_job(job_id)
+        raise _no_such_job(job_id, settings)
     budget = catalog.budget_of(record.kind)
     if cli.json:
         print_json(job_object(record, settings.tenant, budget))
@@ -93,8 +95,9 @@ def _say_report(state: JobState, text: str) -> None:
     say(rest)
 
 
-def _no_such_job(job_id: int) -> Complaint:
-    return Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
+def _no_such_job(job_id: int, settings: Settings) -> Complaint:
+    advice = other_store(settings, engine_for(settings).where) or "`musterd jobs` lists them"
+    return Complaint(Exit.UNKNOWN, f"there is no job {job_id}", advice)
 
 
 def _columns(catalog: Catalog) -> Columns[JobRecord]:
@@ -132,7 +135,7 @@ def why(cli: CommandLine, job_id: int) -> None:
     settings = cli.settings()
     seen = in_store(settings, lambda engine: engine.jobs.why_facts(job_id))
     if seen is None:
-        raise _no_such_job(job_id)
+        raise _no_such_job(job_id, settings)
     answer = conclude(seen)
     if cli.json:
         print_json(why_object(answer, settings.tenant))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shlex
@@ -33,32 +34,44 @@ from musterd.catalog.kinds import (
 from musterd.catalog.load import SHIPPED_FILE
 from musterd.config.secrets import MASKS, mask_url
 from musterd.config.settings import Settings
-from musterd.console.command import CommandLine, Verb
-from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
+from musterd.console.command import CommandLine, Verbs
+from musterd.console.output import Columns, Complaint, Exit, or_dash, say, table_of
 from musterd.manager.log import event, event_of_list
 from musterd.store.words import cut, duration_text, one_line
 from musterd.workers.tools import make_tools
 
 BEHAVIOUR_WIDTH = 60
+NONE = "there are no kinds: name your catalog files in [catalog] paths"
 
 
-@click.command(cls=Verb)
+@click.group(cls=Verbs, invoke_without_command=True)
 @click.option(
     "--check", is_flag=True, help="Check whether each kind can run here; exit 78 if one cannot."
 )
-@click.pass_obj
-def kinds(cli: CommandLine, check: bool) -> None:
+@click.pass_context
+def kinds(context: click.Context, check: bool) -> None:
     """List the kinds of work."""
+    if context.invoked_subcommand is not None:
+        return
+    cli: CommandLine = context.obj
     settings = cli.settings()
     catalog = cli.catalog(settings)
     if check:
         catalog = check_kinds(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
     objects = (_object(kind, check) for kind in found)
-    cli.show(objects, lambda: table_of(found, CHECK_COLUMNS if check else COLUMNS))
+    cli.show(objects, lambda: table_of(found, CHECK_COLUMNS if check else COLUMNS, NONE))
     advice = "their jobs wait until they can; other kinds are not affected"
     if broken := [kind.name for kind in found if kind.broken]:
         raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
+
+
+@kinds.command()
+def schema() -> None:
+    """Print the JSON Schema of catalog files, for editors."""
+    from musterd.catalog.schema import catalog_schema
+
+    say(json.dumps(catalog_schema(), indent=1))
 
 
 def _object(kind: WorkKind, checked: bool) -> dict[str, object]:

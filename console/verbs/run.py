@@ -6,20 +6,23 @@ import contextlib
 import faulthandler
 import logging
 import os
+import shlex
 import shutil
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TextIO, cast
 
 import click
 import trio
+from attrs import frozen
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.listen import listen_address
+from musterd.config.secrets import mask_url
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb
 from musterd.console.output import LiveLine, say
@@ -85,7 +88,7 @@ async def _run(
             if listener is not None:
                 address = address_text(listener)
                 nursery.start_soon(_serve, settings, node, log, listener)
-            _greet(address, node, log)
+            _greet(address, node, log, reach_of(cli.config_file, cli.sets, os.environ))
             if not live.is_quiet:
                 from musterd.console.verbs.status import live_status
 
@@ -129,19 +132,63 @@ async def _serve(
         await serve_at(deps, address, listener, samples)
 
 
-def _greet(address: str, node: Node, log: logging.Logger) -> None:
+def _greet(address: str, node: Node, log: logging.Logger, reach: Reach) -> None:
     """Shows addresses, and what to type next."""
     pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}
     event(log, logging.INFO, "starting", store=node.engine.where, **pages)
     if not sys.stdout.isatty():
         return
     lines = [("store", node.engine.where), *pages.items()]
-    name = _own_name()
-    lines.append(("try", f"{name} enqueue report --wait    (in another terminal)"))
-    lines.append(("also", " · ".join(f"{name} {verb}" for verb in ("status", "jobs", "kinds"))))
+    name, there = (
+        _own_name(),
+        "in another terminal, in this folder" if reach.here else "in another terminal",
+    )
+    if reach.exports:
+        lines.append(("first", f"export {reach.exports}    ({there})"))
+    kind = next(iter(node.daemon.catalog), "KIND")
+    kind = "report" if "report" in node.daemon.catalog else kind
+    lines.append(("try", f"{name} enqueue {kind} --wait{reach.options}    ({there})"))
+    also = (f"{name} {verb}{reach.options}" for verb in ("status", "jobs", "kinds"))
+    lines.append(("also", " · ".join(also)))
     lines.append(("stop", "Ctrl-C waits for running jobs; a second one does not"))
     for name, text in lines:
         say(f"  {name:<8}{text}")
+
+
+REACHING = ("store", "tenants", "http", "catalog")  # what other verbs must be given too
+STATE_VARIABLES = ("STATE_DIRECTORY", "XDG_STATE_HOME")
+
+
+@frozen
+class Reach:
+    """What other verbs need to reach the same store: options behind them, variables before them.
+    `here`: paths are relative to this folder.
+    """
+
+    options: str
+    exports: str
+    here: bool
+
+
+def reach_of(file: Path | None, sets: Sequence[str], environ: Mapping[str, str]) -> Reach:
+    """What may be a secret is left out: `…` stands for it."""
+    settings = [text for text in sets if text.partition(".")[0].strip() in REACHING]
+    options = [f" --config {shlex.quote(str(file))}"] if file is not None else []
+    options += [f" --set {_assignment(*text.partition('='))}" for text in settings]
+    named = [
+        name
+        for name in sorted(environ)
+        if name in STATE_VARIABLES
+        or name.removeprefix("MUSTERD_").partition("__")[0].lower() in REACHING
+    ]
+    exports = [_assignment(name, "=", environ[name]) for name in named if environ[name]]
+    is_here = bool(settings) or (file is not None and not file.is_absolute())
+    return Reach("".join(options), " ".join(exports), is_here)
+
+
+def _assignment(name: str, _equals: str, value: str) -> str:
+    is_secret = "token" in name.lower() or mask_url(value) != value
+    return f"{name}=…" if is_secret else shlex.quote(f"{name}={value}")
 
 
 def _own_name() -> str:

@@ -10,7 +10,7 @@ import click
 from musterd.config.faults import did_you_mean
 from musterd.config.schedules import Schedule, of_tenant
 from musterd.config.settings import Settings
-from musterd.console.command import CommandLine, Verb, Verbs
+from musterd.console.command import STORE_SECTIONS, CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.console.verbs.enqueue import kind_named
@@ -21,6 +21,8 @@ from musterd.store.opening import in_store
 from musterd.store.schedules import Wish
 from musterd.store.words import count_text, duration_text, one_line
 
+SECTIONS = (*STORE_SECTIONS, "schedules")
+
 
 @click.group(cls=Verbs, invoke_without_command=True)
 @click.pass_context
@@ -29,7 +31,7 @@ def schedules(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     cli: CommandLine = context.obj
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.settings_for(SECTIONS))
     own = _own(settings)
     found = in_store(settings, lambda engine: engine.schedules.know(sorted(own))) if own else []
     objects = [schedule_object(own[record.name], record) for record in found]
@@ -42,7 +44,7 @@ def schedules(context: click.Context) -> None:
 @click.pass_obj
 def run_now(cli: CommandLine, name: str) -> None:
     """Enqueue a job of a schedule now, in addition to its slots."""
-    settings = cli.settings()
+    settings = cli.of_tenant(cli.load().settings)
     schedule = _named(settings, name)
     catalog = cli.catalog(settings)
     kind_named(catalog, schedule.kind)
@@ -61,7 +63,7 @@ def _steering(action: Wish, about: str) -> None:
     @click.argument("name", shell_complete=complete_schedules)
     @click.pass_obj
     def steer(cli: CommandLine, name: str) -> None:
-        settings = cli.settings()
+        settings = cli.of_tenant(cli.settings_for(SECTIONS))
         _named(settings, name)
         changed = in_store(settings, lambda engine: engine.schedules.steer(action, name))
         state = "paused" if action == "pause" else "running"

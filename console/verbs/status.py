@@ -44,7 +44,7 @@ def status(context: click.Context) -> None:
     Shows queue, crew and store, for all tenants unless one is named; exits 0 if all is well.
     """
     cli: CommandLine = context.obj
-    settings = cli.load().settings
+    settings = cli.settings_for()
     own = cli.of_tenant(settings)
     others = [settings_of(settings, name) for name in settings.tenants if cli.tenant is None]
     report = gather(settings, others or [own])

@@ -14,6 +14,7 @@ import trio
 
 from musterd.config.credentials import SigningKeys, resolve_signing_keys
 from musterd.config.faults import ConfigError
+from musterd.config.load import module_folders
 from musterd.config.outside import Webhooks
 from musterd.config.settings import LiveSettings
 from musterd.manager.log import Log, event
@@ -253,7 +254,9 @@ class Mail:
 
 def make_mail(deps: TenancyDeps, tools: LiveTools) -> Mail:
     tenant, settings = deps.tenant, deps.settings
-    hooks = PythonHooks(lambda: tools.now, lambda: settings.now.catalog.python_path)
+    hooks = PythonHooks(
+        lambda: tools.now, lambda: module_folders(settings.now.catalog, deps.environ)
+    )
     courier = Courier(
         read_job=deps.engine.jobs.get,
         budget_of=lambda kind: deps.catalog().budget_of(kind),

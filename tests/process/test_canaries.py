@@ -36,6 +36,7 @@ MORE_WORDS = {
     **dict.fromkeys(("job", "why", "cancel", "pause", "resume", "release", "clear"), ("1",)),
     "enqueue": ("call", "--payload", "{}"),
     "kinds": ("--check",),
+    "init": ("-",),
 }
 PLACES = (
     *("/status", "/nodes", "/metrics", "/openapi.json", "/", "/jobs", "/jobs/1", "/jobs/1/why"),

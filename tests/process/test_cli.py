@@ -186,3 +186,45 @@ def test_a_shown_configuration_masks_its_secrets(home: Home) -> None:
     assert "hunter2" not in done.out
     assert "t0k" not in done.out
     assert json.loads(done.out)["http"]["token"]["origin"] == "env MUSTERD_HTTP__TOKEN"
+
+
+def test_a_typo_in_settings_locks_nobody_out_of_what_does_not_need_them(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "kinds.toml").write_text("[kinds.a]\nduration = 1\n", "utf-8")
+    file = tmp_path / "musterd.toml"
+    file.write_text("[workers]\nmax_cuont = 9\n[catalog]\npaths = ['kinds.toml']\n", "utf-8")
+    assert home.call("enqueue", "report").code == 0
+    config = ("--config", str(file))
+    for verb in ("jobs", "job 1", "why 1", "status", "top --once", "nodes", "duties", "events",
+        "queue pause", "queue resume", "cancel 1"):  # fmt: skip
+        done = home.call(*verb.split(), *config)
+        assert done.out, verb
+        assert done.code in (0, 1), (verb, done.err)
+        assert "max_cuont: unknown key - did you mean max_count?" in done.err, verb
+    assert "FAIL  files: 3 faults, the first: " in home.call("doctor", *config).out
+    for verb in ("enqueue report", "config check", "run"):
+        done = home.call(*verb.split(), *config)
+        assert done.code == 78, verb
+
+
+def test_who_enqueues_beside_the_daemon_is_told_that_it_works_on_another_store(
+    home: Home, tmp_path: Path
+) -> None:
+    with home.daemon() as daemon:
+        there = ("--set", f"http.listen={daemon.address.removeprefix('http://')}")
+        job = home.call("enqueue", "report", "--json", *there)
+        assert (job.code, job.err) == (0, "")
+        beside = Home(tmp_path / "other")
+        done = beside.call("enqueue", "report", *there)
+        assert done.code == 0
+        assert f"works on another store: sqlite:///{home.folder}/musterd.db" in done.err
+        for verb in ("job 99", "why 99", "cancel 99"):
+            done = beside.call(*verb.split(), *there)
+            assert done.code == 3
+            assert "works on another store" in done.err
+        (tmp_path / "kinds.toml").write_text("[kinds.mine]\nduration_ms = 1\n", "utf-8")
+        paths = ("--set", f"catalog.paths=['{tmp_path}/kinds.toml']")
+        done = home.call("enqueue", "mine", *there, *paths)
+        assert done.code == 0
+        assert "no live node knows kind mine" in done.err

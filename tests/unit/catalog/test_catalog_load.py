@@ -1,16 +1,17 @@
 """Which kinds there are: the shipped ones, the user's, and what a file may not say."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 
-from musterd.catalog.kinds import Catalog, Deterministic, UnknownKind, WorkKind, plan
-from musterd.catalog.load import SHIPPED_FILE, load_catalog
+from musterd.catalog.kinds import Catalog, Deterministic, Python, UnknownKind, WorkKind, plan
+from musterd.catalog.load import SHIPPED_FILE, catalog_of, load_catalog
 from musterd.config.faults import ConfigError
 from musterd.config.load import load
-from musterd.config.settings import Retry
+from musterd.config.settings import Retry, Settings
 
 RETRY = load(None, {}, [], Path("/nonexistent/musterd.toml")).settings.retry
 
@@ -203,3 +204,30 @@ def test_a_catalog_takes_any_iterable() -> None:
         yield from load_catalog([], RETRY).values()
 
     assert len(Catalog(kinds())) == len(load_catalog([], RETRY))
+
+
+def settings_of(tmp_path: Path, *sets: str) -> Settings:
+    return load(None, {}, sets, tmp_path / "none.toml").settings
+
+
+def test_the_shipped_kinds_can_be_left_out(tmp_path: Path) -> None:
+    file = written(tmp_path, "[kinds.mine]\nduration_ms = 1\n")
+    sets = (f"catalog.paths=['{file}']", "catalog.shipped=false")
+    assert list(catalog_of(settings_of(tmp_path, *sets))) == ["mine"]
+    assert "report" in catalog_of(settings_of(tmp_path, sets[0]))
+
+
+def test_modules_are_looked_up_on_pythonpath_too_unless_another_interpreter_runs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/lib::relative")
+    file = written(tmp_path, '[kinds.mine]\npython = "shop:run"\n')
+    sets = (f"catalog.paths=['{file}']", f"catalog.python_path=['{tmp_path}']")
+    does = catalog_of(settings_of(tmp_path, *sets))["mine"].behaviour
+    assert isinstance(does, Python)
+    own = (tmp_path / "lib", Path.cwd() / "relative")
+    assert does.search_path == (tmp_path, tmp_path, *own)
+    other = settings_of(tmp_path, *sets, f"catalog.python='{sys.executable}'")
+    does = catalog_of(other)["mine"].behaviour
+    assert isinstance(does, Python)
+    assert does.search_path == (tmp_path, tmp_path)
