@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeAlias, cast
 
@@ -75,7 +75,7 @@ async def openapi(call: Call) -> Response:
 
 async def status(call: Call) -> Response:
     counts = await call.tenant.snapshot()
-    remarks = [] if counts is None else await call.tenant.remarks()
+    remarks: Sequence[str] = () if counts is None else await call.tenant.remarks()
     whole = status_object(call.site.deps.node.status(), counts)
     return json_answer({**whole, "remarks": remarks})
 
