@@ -99,6 +99,7 @@ class _Held:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     tally: Tally = attrs.field(factory=Tally)
     since_local: float = attrs.field(factory=trio.current_time)
+    ended: trio.Event = attrs.field(factory=trio.Event)  # nothing of its work runs any more
 
     def report(self) -> DutyReport:
         return self.tally.report(self.duty.name, self.term)
@@ -250,12 +251,15 @@ class Leadership:
             return self.boottime() < held.trusted_until
 
         given_up = None
-        with held.scope:
-            given_up = await serve(
-                held.duty, held.tally, self.observer, self.rng, self.log, is_held
-            )
-            if given_up is None:
-                self._step_down([held], "its lease may have run out")
+        try:
+            with held.scope:
+                given_up = await serve(
+                    held.duty, held.tally, self.observer, self.rng, self.log, is_held
+                )
+                if given_up is None:
+                    self._step_down([held], "its lease may have run out")
+        finally:
+            held.ended.set()
         if given_up is not None and self._held.get(held.duty.name) is held:
             self._leave_to_others([held.duty.name])
             try:
@@ -316,10 +320,15 @@ class Leadership:
             self._bell.ring()
 
     async def _give_up(self, names: Sequence[str], why: str) -> None:
+        """Releases them once their work has ended; of work that takes longer the lease runs out."""
         leaving = [self._held[name] for name in names]
         self._step_down(leaving, why)
-        if leaving:
-            await self.store.release([held.report() for held in leaving])
+        with trio.move_on_after(RELEASE_SECONDS):
+            for held in leaving:
+                await held.ended.wait()
+        ended = [held for held in leaving if held.ended.is_set()]
+        if ended:
+            await self.store.release([held.report() for held in ended])
 
 
 @attrs.define(eq=False)

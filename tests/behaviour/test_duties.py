@@ -17,6 +17,7 @@ from musterd.manager.duties.leadership import Identity, Leadership, Pace, fair_s
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
 from tests.support.faulty_engine import Fault, FaultyEngine
+from tests.support.stage import until
 
 NAMES = ("events", "metrics", "reaping", "retention", "schedules", "statistics", "webhooks")
 PACE = Pace(lease_seconds=10.0, heartbeat_seconds=2.0)
@@ -55,6 +56,7 @@ class Node:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     asleep: bool = False  # its boot-time clock runs on, its tasks do nothing
     fails: set[str] = attrs.field(factory=set[str])
+    stop_seconds: float = 0.0  # that its work takes to stop when it is cancelled
     hangs: set[str] = attrs.field(factory=set[str])
     leadership: Leadership = attrs.field(init=False)
 
@@ -84,6 +86,8 @@ class Node:
         try:
             await trio.sleep(0.08)  # so little that it need not pause for longer
         finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(self.stop_seconds)
             scene.doing[name] -= 1
         scene.runs[name] += 1
         return 1
@@ -175,6 +179,53 @@ async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
         await trio.sleep(60)
         assert not scene.overlaps
         assert all_held(first, second) == sorted(NAMES)
+
+
+async def test_trust_in_a_duty_counts_from_when_it_was_asked_for_not_from_the_reply(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with on_a_store() as scene:
+        node = await scene.node(1)
+        node.engine.faults["duties_take"].append(Fault("slow_reply", 7))
+        await until(lambda: not node.engine.faults["duties_take"])
+        sent = trio.current_time()
+        node.engine.faults["duties_renew"] += [Fault("slow_request", 60)]
+        await until(lambda: node.leadership.held)
+        await until(lambda: not node.leadership.held)
+        assert trio.current_time() - sent <= 9.3
+
+
+async def test_trust_in_a_duty_counts_from_when_its_renewal_was_sent(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with on_a_store() as scene:
+        scene.pace = attrs.evolve(PACE, heartbeat_seconds=10 / 3)
+        node = await scene.node(1)
+        node.engine.faults["duties_renew"] += [Fault("slow_reply", 3), Fault("slow_request", 60)]
+        await until(lambda: len(node.engine.faults["duties_renew"]) == 1)
+        sent = trio.current_time()
+        await until(lambda: not node.leadership.held)
+        assert trio.current_time() - sent <= 9.3
+
+
+@pytest.mark.parametrize("drains", [True, False])
+@pytest.mark.parametrize("stop_seconds", [0.5, 6.0])  # after 6.0 its lease has run out
+async def test_a_duty_is_not_released_before_its_work_has_ended(
+    autojump_clock: trio.testing.MockClock, stop_seconds: float, drains: bool
+) -> None:
+    async with on_a_store() as scene:
+        first = await scene.node(1)
+        first.stop_seconds = stop_seconds
+        await trio.sleep(10)
+        second = await scene.node(2)
+        if drains:
+            await trio.sleep(1)
+            first.scope.cancel()
+        for _ in range(400):  # as the hint of a release does, and sooner
+            await trio.sleep(0.1)
+            second.leadership.wake()
+        assert second.leadership.held
+        assert not scene.overlaps
 
 
 async def test_what_a_draining_node_did_others_do_soon(

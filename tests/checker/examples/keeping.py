@@ -6,6 +6,8 @@ from typing import Any
 
 from tests.checker.examples.story import CLIENT, NORTH, Story, breaks, ending, legal
 
+DELETED: dict[str, Any] = {"retention": {"succeeded": 5}}
+
 
 @breaks("S1")
 def an_acknowledged_job_is_gone(h: Story) -> None:
@@ -141,6 +143,38 @@ def a_second_job_with_a_key_for_ever(h: Story) -> None:
     h.take(dedup_key="order-7", dedup_scope="forever")
     h.settle(1, "a")
     h.make(2, dedup_key="order-7", dedup_scope="forever")
+
+
+def end_and_delete_the_job_of_a_key(h: Story, scope: str | float) -> None:
+    h.take(dedup_key="order-7", dedup_scope=scope)
+    h.settle(1, "a")
+    h.wait(9)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@breaks("S3", **DELETED)
+def a_key_for_ever_is_deleted_with_its_job(h: Story) -> None:
+    end_and_delete_the_job_of_a_key(h, "forever")
+    h.make(2, dedup_key="order-7")
+
+
+@breaks("S3", **DELETED)
+def a_key_for_a_time_is_deleted_with_its_job(h: Story) -> None:
+    end_and_delete_the_job_of_a_key(h, 20.0)
+    h.make(2, dedup_key="order-7")
+
+
+@legal(**DELETED)
+def a_key_is_free_once_its_time_is_over(h: Story) -> None:
+    end_and_delete_the_job_of_a_key(h, 20.0)
+    h.wait(12)
+    h.make(2, dedup_key="order-7")
+
+
+@legal(**DELETED)
+def the_key_of_an_unfinished_job_is_free_when_that_is_deleted(h: Story) -> None:
+    end_and_delete_the_job_of_a_key(h, "until_finished")
+    h.make(2, dedup_key="order-7")
 
 
 @breaks("S3")

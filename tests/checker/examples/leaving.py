@@ -40,6 +40,42 @@ def it_stood_still_and_then_asks_for_other_things(h: Story) -> None:
     h.do("claim", NORTH, {"jobs": []}, token="b", lease_seconds=LEASE_SECONDS)
 
 
+def ask_for_something_else(h: Story) -> None:
+    h.do("claim", NORTH, {"jobs": []}, token="b", lease_seconds=LEASE_SECONDS)
+
+
+def ask_in_vain(h: Story, status: str) -> None:
+    h.make(1)
+    claim_unheard(h, 1, "a")
+    h.reply(h.call("read_back", NORTH, token="a"), status)
+
+
+@breaks("M2", bounds=SOON)
+def it_is_asked_for_once_and_nobody_answers(h: Story) -> None:
+    ask_in_vain(h, "unknown")
+    h.wait(4)
+    ask_for_something_else(h)
+
+
+@breaks("M2", bounds=SOON)
+def it_is_asked_for_once_and_that_is_refused(h: Story) -> None:
+    ask_in_vain(h, "refused")
+    h.wait(4)
+    ask_for_something_else(h)
+
+
+@legal(bounds=SOON)
+def it_is_asked_for_until_there_is_an_answer(h: Story) -> None:
+    ask_in_vain(h, "refused")
+    h.wait(2)
+    call = h.call("read_back", NORTH, token="a")
+    h.wait(4)
+    ask_for_something_else(h)
+    h.reply(call, jobs=[{"job": 1, "attempt": 1}])
+    h.wait(4)
+    h.settle(1, "a")
+
+
 @legal(bounds=SOON)
 def a_claim_without_a_reply_is_asked_for(h: Story) -> None:
     h.make(1)

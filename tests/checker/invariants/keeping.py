@@ -183,13 +183,13 @@ class OnceByKey(Invariant, name="S3", needs={"clients"}):
     def _still_held(self, holder: Op, later: Op) -> bool:
         """Surely, and both at once."""
         other = self.world.jobs[holder.result["job"]]
-        if other.id == later.result["job"] or other.maybe_lost or other.deleted:
+        if other.id == later.result["job"] or other.maybe_lost:
             return False
-        if holder.call.get("dedup_scope", "until_finished") == "forever":
-            return True
-        if holder.call.get("dedup_scope", "until_finished") != "until_finished":
-            return False
-        if not self._sees_ends:
+        scope = holder.call.get("dedup_scope", "until_finished")
+        if scope != "until_finished":  # such a key outlives its job
+            stepped = self.world.slack + self.world.forward
+            return scope == "forever" or later.hi.t + stepped < holder.lo.t + scope
+        if other.deleted or not self._sees_ends:
             return False
         if other.last_end is not None or other.id in self._over:
             return False

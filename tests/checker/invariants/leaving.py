@@ -10,22 +10,32 @@ from tests.checker.invariant import Invariant, noted
 
 @dataclass(eq=False)
 class UnknownClaims(Invariant, name="M2", needs={"claims"}, wants=("bounds.read_back",)):
-    """A node that asks for something else meanwhile lives, and can ask."""
+    """A node that asks for something else meanwhile lives, and can ask; until it has an answer."""
 
     _unheard: dict[str, tuple[Op, float]] = noted(dict)
+    _reading: set[str] = noted(set)  # tokens whose claims somebody is asking for just now
 
     def unheard(self, op: Op) -> None:
         if op.name == "claim":
             self.cases += 1
             self._unheard[op.call["token"]] = (op, self.world.now.t)
+        elif op.name == "read_back":
+            self._begin_anew(op.call["token"])
+
+    def answered(self, op: Op, status: str) -> None:
+        """A refusal does not say what was claimed."""
+        if op.name == "read_back":
+            self._begin_anew(op.call["token"])
+            if status == "ok":
+                self._unheard.pop(op.call["token"], None)
 
     def asked(self, op: Op) -> None:
         if not self._unheard:
             return
         if op.name == "read_back":
-            self._unheard.pop(op.call["token"], None)
+            self._reading.add(op.call["token"])
         for token, (claim, since) in list(self._unheard.items()):
-            if claim.who == op.who:
+            if claim.who == op.who and token not in self._reading:
                 self._judge(token, since, op)
 
     def fault(self, line: int, record: Record) -> None:
@@ -39,6 +49,12 @@ class UnknownClaims(Invariant, name="M2", needs={"claims"}, wants=("bounds.read_
             for token, (claim, _) in list(self._unheard.items()):
                 if claim.node == record["node"]:
                     del self._unheard[token]
+
+    def _begin_anew(self, token: str) -> None:
+        """Nobody asks for it any more."""
+        self._reading.discard(token)
+        if token in self._unheard:
+            self._unheard[token] = (self._unheard[token][0], self.world.now.t)
 
     def _judge(self, token: str, since: float, op: Op) -> None:
         bound, waited = self.world.bound("read_back"), self.world.now.t - since

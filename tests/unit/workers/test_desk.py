@@ -94,6 +94,29 @@ async def test_a_claim_that_is_lost_before_its_start_is_gone_at_once(
     assert heard.lost == [5]
 
 
+async def test_a_claim_that_is_lost_before_its_worker_takes_it_is_not_begun(
+    desk: Desk, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    seat = desk.open_seat(1)
+    begun: list[Held | None] = []
+
+    async def work() -> None:
+        begun.append(await desk.wait_for_claim(seat))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        await trio.testing.wait_all_tasks_blocked()
+        desk.book_claims([claim(5)], 0.0)
+        desk.lose(desk.held[5])  # before the worker has come for it
+        await trio.testing.wait_all_tasks_blocked()
+        assert begun == []
+        desk.book_claims([claim(6)], 0.0)
+    (held,) = begun
+    assert held is not None
+    assert held.claim.id == 6
+
+
 async def test_a_claim_that_is_being_settled_is_not_lost(
     desk: Desk, heard: Heard, mock_clock: MockClock
 ) -> None:
