@@ -6,7 +6,6 @@ import pytest
 import trio
 
 from musterd.store.lifecycle import JobState
-from musterd.workers.leases import HOLDS_MAX
 from tests.support.faulty_engine import Fault
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, kind, until
@@ -20,17 +19,6 @@ async def test_heartbeats_keep_a_long_job_alive(stage: Stage) -> None:
     job = await stage.job(job_id)
     assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
     assert stage.store.calls["renew"] >= 20
-
-
-async def test_more_leases_than_one_renewal_takes_are_all_renewed(stage: Stage) -> None:
-    many = HOLDS_MAX + 100
-    crew = {"workers__default_count": many, "workers__max_count": many}
-    await stage.start(**crew, workers__lease_timeout_seconds=5, limits__claim_batch=500)
-    await stage.put("long", many)
-    await until(lambda: len(stage.running_now()) == many)
-    await trio.sleep(12)
-    assert len(stage.running_now()) == many
-    assert {one.attempt for one in await stage.jobs(JobState.RUNNING)} == {1}
 
 
 async def test_a_lease_survives_two_renewals_that_fail(stage: Stage) -> None:

@@ -32,6 +32,7 @@ class Carrier:
             **dict.fromkeys(WRITES, self._write),
             **dict.fromkeys(("cancel", "pause", "resume", "release", "clear"), self._control),
             **dict.fromkeys(("take_duty", "renew_duty", "release_duty"), self._duty),
+            **dict.fromkeys(("take_messages", "settle_message"), self._message),
         }
 
     def asked(self, op: Op) -> None:
@@ -231,6 +232,10 @@ class Carrier:
 
     def _duty(self, op: Op) -> None:
         for hook in self._tell.hooks("duty"):
+            hook(op)
+
+    def _message(self, op: Op) -> None:
+        for hook in self._tell.hooks("message"):
             hook(op)
 
     def _fire(self, op: Op) -> None:

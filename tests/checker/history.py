@@ -60,6 +60,8 @@ OPERATIONS: dict[str, Fields] = {
     **dict.fromkeys(("take_duty", "renew_duty"), LEASED_DUTY),
     "release_duty": DUTY,
     "fire": {"schedule": str},
+    "take_messages": {"token": str, "seconds": NUMBER},
+    "settle_message": {"token": str, "message": int},
 }
 
 # Texts that come again and again, and are kept: one of each is enough.
@@ -68,7 +70,7 @@ SHARED = ("op", "who", "token", "kind", "target", "node", "state", "to", "digest
 EVIDENCE = frozenset(
     {
         *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
-        *("faults", "processes", "crews", "deliveries"),
+        *("faults", "processes", "crews", "deliveries", "outbox"),
         *("jobs", "messages", "duty_rows", "schedule_rows", "counts"),
     }
 )

@@ -38,6 +38,7 @@ from tests.checker.invariants.outbox import (
     Delivered,
     Kept,
     KeptSeen,
+    OneCourier,
     OneMessage,
     ToldBeforeGone,
 )
@@ -77,7 +78,7 @@ ALL: tuple[type[Invariant], ...] = (
     *(Asked, AskedOfHandlers, AskedInTheEnd),
     *(InsideTheLease, OneHandlerAtATime),
     *(OneHolder, OneJobASlot, CountedSlots),
-    *(OneMessage, Delivered),
+    *(OneMessage, Delivered, OneCourier),
     *(Kept, KeptSeen, ToldBeforeGone),
     *(CountsAndTable, CountsAndEvents, EventsAndTable, EdgesAndTable),
     *(CrewSize, NobodyDismissedEarly),

@@ -21,6 +21,7 @@ OF_OPERATION = {
     **dict.fromkeys((*_CLAIMS, "reap", "take_over"), "claims"),
     **dict.fromkeys(("take_duty", "renew_duty", "release_duty"), "duties"),
     "fire": "schedules",
+    **dict.fromkeys(("take_messages", "settle_message"), "outbox"),
     "delete": "retention",
 }
 OF_RECORD = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ from functools import partial
 from tests.mutants.kept import Caught, keep, keep_tests, kept, kept_tests, median
 from tests.mutants.mutant import Mutant, for_simulation, for_tests, mutants
 from tests.mutants.page import shown, write_tables
+from tests.mutants.sampling import SAMPLE_SEEDS, sample
+from tests.mutants.scoring import score
 from tests.mutants.testing import Noticed, try_tests
 from tests.mutants.trying import Finding, NotRun, try_out
 
@@ -30,7 +33,12 @@ def main(arguments: Sequence[str]) -> int:
     by = parser.add_mutually_exclusive_group()
     by.add_argument("--simulation", action="store_true", help="only those for the simulation")
     by.add_argument("--tests", action="store_true", help="only those for tests")
+    by.add_argument("--sample", type=int, metavar="COUNT", help="so many that a machine makes")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of those")
+    parser.add_argument("--below", default="", metavar="PATH", help="only in files that begin so")
     asked = parser.parse_args(arguments)
+    if asked.sample is not None:
+        return _by_machine(asked)
     known = mutants()
     if unknown := set(asked.names) - known.keys():
         parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
@@ -46,6 +54,14 @@ def main(arguments: Sequence[str]) -> int:
     for line in complaints:
         _say(line)
     return 1 if complaints else 0
+
+
+def _by_machine(asked: argparse.Namespace) -> int:
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        mistakes = sample(asked.seed, asked.sample, asked.below)
+        found = score(mistakes, SAMPLE_SEEDS, pool, _say)
+    _say(f"{found}; seed {asked.seed}")
+    return 1 if found.survivors else 0
 
 
 def _by_simulation(

@@ -9,9 +9,11 @@ import ast
 import pytest
 
 from tests.checker.table import ALL
+from tests.mutants.changing import changes
 from tests.mutants.kept import kept, kept_tests, median
 from tests.mutants.mutant import CANARY, ROOT, Mutant, for_simulation, for_tests, mutants
 from tests.mutants.page import PAGE, rows, rows_by_test
+from tests.mutants.sampling import judged, nearest, sample
 from tests.mutants.tree import copied, start
 
 MUTANTS = mutants()
@@ -66,6 +68,58 @@ def test_all_but_those_that_change_nothing_have_failed_a_test_and_the_page_says_
     wanted = [name for name, mutant in TESTED.items() if mutant.equivalent is None]
     assert [name for name in TESTED if name in noticed] == wanted, "make mutants ARGS=--keep"
     assert "".join(rows_by_test(TESTED, noticed)) in PAGE.read_text(), "make mutants ARGS=--keep"
+
+
+def test_small_mistakes_change_text_that_stands_in_the_tree_once_and_leave_code() -> None:
+    some = sample(1, 100)
+    assert some == sample(1, 100)
+    assert some != sample(2, 100)
+    for mistake in some:
+        changed = mistake.edit.apply((ROOT / mistake.edit.file).read_text())
+        assert mistake.edit.new != mistake.edit.old
+        if mistake.edit.file.endswith(".py"):
+            ast.parse(changed)
+
+
+def test_what_was_judged_stands_in_the_tree_and_says_why() -> None:
+    for one in judged():
+        one.edit.apply((ROOT / one.edit.file).read_text())
+        assert one.reason
+
+
+def test_the_tests_that_are_nearest_are_there() -> None:
+    assert {file.partition("/")[0] for file in nearest()} == {"manager", "store", "workers"}
+    missing = {test for tests in nearest().values() for test in tests if not (ROOT / test).exists()}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "changed"),
+    [
+        ("a.py", "if a and b < c:\n    d()\n", {
+            "if True and b < c:\n    d()\n",
+            "if a and True:\n    d()\n",
+            "if not (a and b < c):\n    d()\n",
+            "if a and b <= c:\n    d()\n",
+            "if a and b < c:\n    pass\n",
+        }),
+        ("a.py", "def f():\n    if a:\n        return\n    await b()\n    c.d = 1\n", {
+            "def f():\n    if not (a):\n        return\n    await b()\n    c.d = 1\n",
+            "def f():\n    if False:\n        return\n    await b()\n    c.d = 1\n",
+            "def f():\n    if a:\n        return\n    pass\n    c.d = 1\n",
+            "def f():\n    if a:\n        return\n    await b()\n    pass\n",
+            "def f():\n    if a:\n        return\n    c.d = 1\n    await b()\n",
+        }),
+        ("a.sql", "select 1 from a -- and all\nwhere b = (c) and d is null for update\n", {
+            "select 1 from a -- and all\nwhere true and d is null for update\n",
+            "select 1 from a -- and all\nwhere b = (c) and true for update\n",
+            "select 1 from a -- and all\nwhere b = (c) and d is not null for update\n",
+            "select 1 from a -- and all\nwhere b = (c) and d is null \n",
+        }),
+    ],
+)  # fmt: skip
+def test_mistakes_that_a_machine_makes(file: str, text: str, changed: set[str]) -> None:
+    assert {one.edit(file, text).apply(text) for one in changes(file, text)} == changed
 
 
 def test_a_copy_runs_its_own_code_and_not_what_is_installed() -> None:

@@ -15,8 +15,7 @@ from tests.mutants.trying import SHOWN_LINES, NotRun
 
 PATIENCE_SECONDS = 1200.0
 PASSED, FAILED = 0, 1  # how pytest ends
-# They are about statements for PostgreSQL, and one test that fails is enough.
-ARGUMENTS = ("-m", "pytest", "-x", "-p", "no:cacheprovider", "-k", "not sqlite")
+ARGUMENTS = ("-m", "pytest", "-x", "-p", "no:cacheprovider")  # one test that fails is enough
 FIRST = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
 # A statement that cannot be run at all is no evidence.
 UNREADABLE = re.compile(
@@ -35,13 +34,22 @@ class Noticed:
 def try_tests(edits: Sequence[Edit], tests: Sequence[str]) -> Noticed:
     """Raises NotRun."""
     started = time.monotonic()
-    with copied(edits) as tree, start(tree, *ARGUMENTS, *tests) as process:
+    arguments = (*ARGUMENTS, "-k", _of_engine(edits), *tests)
+    with copied(edits) as tree, start(tree, *arguments) as process:
         try:
             said, _ = process.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             raise NotRun(f"{' '.join(tests)}: no end in {PATIENCE_SECONDS:.0f} s") from None
     return Noticed(_first(process.returncode, said), time.monotonic() - started)
+
+
+def _of_engine(edits: Sequence[Edit]) -> str:
+    """For `-k`: tests of the other engine say nothing; of what is no engine's, either do."""
+    if not edits:
+        return ""
+    is_postgres = any(edit.file.startswith("store/postgres/") for edit in edits)
+    return "not sqlite" if is_postgres else "not postgresql"
 
 
 def _first(code: int, said: str) -> str | None:

@@ -20,6 +20,7 @@ PARTS: Mapping[str, Callable[[Plan], Line]] = {
     "faults": campaigns.prove,
     "simulation": others.simulate,
     "stateful": others.stateful,
+    "mutants": others.mistakes,
     "soak": soak.prove,
 }
 HEAD = "| commit | date | part | what | violations |\n|---|---|---|---|---|"

@@ -6,10 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from tests.mutants.sampling import SAMPLE_SEEDS, sample
+from tests.mutants.scoring import score
 from tests.proof.ledger import Line, Plan
 
+MISTAKES = 20  # of a machine, at scale 1
 ROOT = Path(__file__).parents[2]
 STATEFUL = ROOT / "tests" / "stateful"
 TIMEOUT = ("--timeout", "36000", "-o", "faulthandler_timeout=36000")
@@ -43,3 +48,11 @@ def stateful(plan: Plan) -> Line:
     if done.returncode:
         print(done.stdout, flush=True)
     return Line("stateful", f"{plan.scale:g} times the examples: {last}", int(done.returncode != 0))
+
+
+def mistakes(plan: Plan) -> Line:
+    """Small ones, which a machine makes; each that nothing notices is a complaint."""
+    made = sample(plan.seed, round(MISTAKES * plan.scale))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        found = score(made, SAMPLE_SEEDS, pool, partial(print, flush=True))
+    return Line("mutants", f"{found}; sample {plan.seed}", len(found.survivors))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.simulation.batch import Tally, results
+from tests.simulation.covering import report, watching
 from tests.simulation.plan import draw
 from tests.simulation.running import run
 from tests.simulation.showing import small, story, summary, told
@@ -29,15 +30,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one object a line for each seed")
     parser.add_argument("--history", type=Path, metavar="FILE", help="write its history there")
     parser.add_argument(
+        "--covered", action="store_true", help="lists lines of the product that no seed reaches"
+    )
+    parser.add_argument(
         "--without", type=numbers_of, default=frozenset[int](), metavar="NUMBERS",
         help="leave these deeds out, as 0-4,7",
     )  # fmt: skip
     parser.add_argument("--shrink", action="store_true", help="leave out what it does not need")
     options = parser.parse_args(arguments)
+    is_for_one = bool(options.history or options.shrink or options.without)
+    if options.seeds is not None and is_for_one:
+        parser.error("--history, --shrink and --without are for one --seed")
+    if options.covered and options.seeds is None:
+        parser.error("--covered is for --seeds")
     if options.seeds is not None:
-        if options.history or options.shrink or options.without:
-            parser.error("--history, --shrink and --without are for one --seed")
-        return many(options)
+        return watched(options) if options.covered else many(options)
     return one(options)
 
 
@@ -68,6 +75,16 @@ def many(options: argparse.Namespace) -> int:
     where = sys.stderr if options.json else sys.stdout
     where.write(f"{summary(tally, missing)}\n")
     return VIOLATED if tally.failed or missing else HOLDS
+
+
+def watched(options: argparse.Namespace) -> int:
+    """In this process, and several times as slow."""
+    options.jobs = 1
+    with watching() as covered:
+        code = many(options)
+    for line in report(covered):
+        sys.stdout.write(f"{line}\n")
+    return code
 
 
 def one(options: argparse.Namespace) -> int:

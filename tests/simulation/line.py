@@ -20,6 +20,7 @@ from tests.simulation.line_parts import (
     IdleLine,
     JobsLine,
     LeasesLine,
+    OutboxLine,
     PhasesLine,
     QueueLine,
     RetentionLine,
@@ -109,6 +110,7 @@ class Line(FaultyEngine):
         self.phases = cast(Any, PhasesLine(self, "phases"))
         self.schedules = cast(Any, SchedulesLine(self, "schedules"))
         self.events = cast(Any, EventsLine(self, "events"))
+        self.outbox = cast(Any, OutboxLine(self, "outbox"))
         self.retention = cast(Any, RetentionLine(self, "retention"))
         self.idle = cast(Any, IdleLine(self))
 

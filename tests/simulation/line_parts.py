@@ -164,6 +164,11 @@ class SchedulesLine(PartLine):
     fire = asked("fire", "schedules_fire", operations.fire, duty="schedules")
 
 
+class OutboxLine(PartLine):
+    take = asked("take", "outbox_take", operations.take_messages)
+    settle = asked("settle", "outbox_settle", operations.settle_messages)
+
+
 class RetentionLine(PartLine):
     async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
         line, deleted = self._line, list[int]()

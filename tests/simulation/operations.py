@@ -23,6 +23,7 @@ from musterd.store.leases import (
     Settlement,
 )
 from musterd.store.lifecycle import Action
+from musterd.store.outbox import Delivery, Message
 from musterd.store.phases import PhaseStep
 from musterd.store.schedules import Fired, Firing
 
@@ -262,3 +263,22 @@ def fire(firing: Firing) -> Operations:
 
     fields = {"schedule": firing.schedule, "slot": slot, "kind": firing.kind}
     return Operations([Asked("fire", fields)], told)
+
+
+def take_messages(token: object, count: int, seconds: float) -> Operations:
+    del count
+
+    def told(taken: Sequence[Message]) -> list[Told]:
+        return [Told("ok", {"messages": [one.id for one in taken]})]
+
+    return Operations([Asked("take_messages", {"token": str(token), "seconds": seconds})], told)
+
+
+def settle_messages(deliveries: Sequence[Delivery]) -> Operations:
+    def told(taken: frozenset[int]) -> list[Told]:
+        return [_taken(one.id in taken) for one in deliveries]
+
+    asked = [
+        Asked("settle_message", {"message": one.id, "token": str(one.token)}) for one in deliveries
+    ]
+    return Operations(asked, told)

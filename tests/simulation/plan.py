@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from tests.simulation import background, users
+from tests.simulation import background, crowd, users
 from tests.simulation.troubles import TROUBLES
 
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
@@ -24,6 +24,7 @@ SCHEDULED = {
     "schedules__tock__every_seconds": 5,
     "schedules__tock__overlap": "skip",
 }
+CROWDED_EVERY = 100  # so many seeds one
 KEEP_SECONDS = 8.0  # then a job is deleted, where jobs are deleted at all
 FORGETFUL = {
     "retention__stale_after_hours": KEEP_SECONDS / 2 / 3600,
@@ -63,12 +64,15 @@ class Scenario:
 
 def draw(seed: int) -> Scenario:
     rng = random.Random(f"musterd {seed}")
+    is_crowded = seed % CROWDED_EVERY == 0
     nodes = tuple(f"n{number}" for number in range(1, rng.choice((1, 2, 2, 3, 3, 4)) + 1))
     seconds = rng.choice((15.0, 25.0, 40.0))
     density = rng.choice((0.08, 0.15, 0.3, 0.5))
     kinds = [*TROUBLES, *JOB_FAULTS]
     faults = frozenset(what for what in kinds if rng.random() < density)
     knobs = draw_knobs(rng)
+    if is_crowded:
+        nodes, knobs = nodes[: crowd.NODES_MAX], knobs | crowd.KNOBS
     aside = random.Random(f"background {seed}")
     wanted = users.draw(rng, seconds, faults)
     lease = knobs["workers__lease_timeout_seconds"]
@@ -76,6 +80,12 @@ def draw(seed: int) -> Scenario:
     wanted = background.with_favourite(aside, lease, favourite, wanted)
     deeds = [*wanted, *_troubles(rng, seconds, faults, nodes, knobs)]
     deeds += background.draw_storms(aside, seconds, nodes, lease)
+    hintless = background.draw_hintless(aside)
+    business = background.draw_business(aside, nodes)
+    if is_crowded:
+        crowded = random.Random(f"crowd {seed}")
+        deeds += crowd.draw(crowded, seconds)
+        business += crowd.draw_calm(crowded, lease, len(nodes))
     return Scenario(
         seed=seed,
         nodes=nodes,
@@ -84,9 +94,9 @@ def draw(seed: int) -> Scenario:
         lag_seconds=rng.choice((0.0, 0.002, 0.02, 0.1)),
         seconds=seconds,
         faults=faults,
-        hintless=background.draw_hintless(aside),
+        hintless=hintless,
         deeds=_in_order(deeds),
-        business=_in_order(background.draw_business(aside, nodes)),
+        business=_in_order(business),
     )
 
 

@@ -24,7 +24,7 @@ from tests.simulation.world import Finding, World
 
 EVIDENCE = (
     *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
-    *("faults", "processes", "crews", "deliveries"),
+    *("faults", "processes", "crews", "deliveries", "outbox"),
     *("jobs", "messages", "duty_rows", "schedule_rows", "counts"),
 )
 CPU_SECONDS_MAX = 60.0

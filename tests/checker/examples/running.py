@@ -70,6 +70,13 @@ def a_duty_goes_on_until_its_holder_looks_at_its_clock(h: Story) -> None:
     h.note("act", duty="reaping", term="x")
 
 
+@breaks("S17", commits=(True,))
+def a_duty_is_done_that_was_released(h: Story) -> None:
+    take(h, "x")
+    h.do("release_duty", NORTH, term="x", duty="reaping")
+    h.note("act", duty="reaping", term="x")
+
+
 @breaks("S17")
 def a_duty_is_done_under_no_term(h: Story) -> None:
     take(h, "x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.checker.examples.story import NORTH, Story, breaks, legal
+from tests.checker.examples.story import NORTH, SOUTH, Story, breaks, legal
 
 WEBHOOK = {"url": "https://shop.example/hook", "sent_at": None, "attempts": 0}
 
@@ -243,3 +243,61 @@ def a_canceled_job_with_no_attempt(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("job.canceled", 1, reason="canceled on request")
     h.finish("canceled")
+
+
+def take_message(h: Story, token: str, node: str = NORTH) -> None:
+    h.do("take_messages", node, {"messages": [7]}, token=token, seconds=30.0)
+
+
+def settle_message(h: Story, token: str, node: str = NORTH) -> None:
+    h.do("settle_message", node, message=7, token=token)
+
+
+@breaks("S18", commits=(True,))
+def a_message_is_taken_from_its_courier(h: Story) -> None:
+    take_message(h, "a")
+    h.wait(29)
+    take_message(h, "b", SOUTH)
+
+
+@breaks("S18", commits=(True,))
+def what_a_late_courier_says_is_taken(h: Story) -> None:
+    take_message(h, "a")
+    h.wait(31)
+    take_message(h, "b", SOUTH)
+    settle_message(h, "a")
+
+
+@breaks("S18", commits=(True,))
+def what_came_of_a_message_is_said_twice(h: Story) -> None:
+    take_message(h, "a")
+    settle_message(h, "a")
+    settle_message(h, "a")
+
+
+@legal()
+def a_courier_is_late_and_another_one_goes(h: Story) -> None:
+    take_message(h, "a")
+    h.wait(31)
+    take_message(h, "b", SOUTH)
+    h.reply(h.call("settle_message", NORTH, message=7, token="a"), "stale")
+    settle_message(h, "b", SOUTH)
+    take_message(h, "c")
+    settle_message(h, "c")
+
+
+@legal()
+def a_message_is_taken_early_by_a_clock_that_was_put_forward(h: Story) -> None:
+    take_message(h, "a")
+    h.note("fault", what="clock", who="store", seconds=20)
+    h.wait(11)
+    take_message(h, "b", SOUTH)
+    settle_message(h, "b", SOUTH)
+
+
+@legal()
+def a_failover_forgets_who_has_a_message(h: Story) -> None:
+    take_message(h, "a")
+    h.note("fault", what="failover", lost_since=1)
+    take_message(h, "b", SOUTH)
+    settle_message(h, "b", SOUTH)

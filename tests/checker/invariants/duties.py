@@ -86,6 +86,10 @@ class OneHolder(Invariant, name="S17", needs={"duties"}):
             story = f"duty {record['duty']} was done under a term that nobody has taken"
             self.accuse(None, (line,), story)
             return
+        if term.released is not None and self.world.commits:
+            story = f"{term.op.node} did duty {record['duty']} and had released it"
+            self.accuse(None, (*term.op.lines, *term.released.lines, line), story)
+            return
         trust = self.world.header.get("duty_trust_seconds", 0.0)
         deadline = term.trusted_from + term.lease - trust
         t, node = self.world.now.t, term.op.node

@@ -188,7 +188,7 @@ class OnceByKey(Invariant, name="S3", needs={"clients"}):
         scope = holder.call.get("dedup_scope", "until_finished")
         if scope != "until_finished":  # such a key outlives its job
             stepped = self.world.slack + self.world.forward
-            return scope == "forever" or later.hi.t + stepped < holder.lo.t + scope
+            return scope == "forever" or later.hi.t + stepped < holder.lo.t + float(scope)
         if other.deleted or not self._sees_ends:
             return False
         if other.last_end is not None or other.id in self._over:

@@ -1,4 +1,6 @@
-"""S18 and S19: each end is told once, by one message; nothing is deleted too early."""
+"""S18 and S19: each end is told once, by one message, which one courier at a time has in hand;
+nothing is deleted too early.
+"""
 
 from __future__ import annotations
 
@@ -119,6 +121,48 @@ class Delivered(Invariant, name="S18", needs={"deliveries", "messages"}):
     def _is_deleted(self, job_id: int) -> bool:
         job, seen = self.world.jobs.get(job_id), self.world.seen.get(job_id)
         return bool((job and job.deleted) or (seen and seen.state == "deleted"))
+
+
+@dataclass(eq=False)
+class OneCourier(Invariant, name="S18", needs={"outbox"}):
+    """Only where commits are told: what may have been settled nobody can say was still in hand."""
+
+    _held: dict[int, tuple[Op, float]] = noted(dict)  # and by how much the clock was ahead then
+
+    def fault(self, line: int, record: Record) -> None:
+        if record["what"] == "failover" and record.get("lost_since") is not None:
+            self._held.clear()
+
+    def message(self, op: Op) -> None:
+        if not self.world.commits:
+            return
+        if op.name == "take_messages":
+            for message in op.result["messages"]:
+                self._take(message, op)
+        else:
+            self._settle(op.call["message"], op)
+
+    def _take(self, message: int, op: Op) -> None:
+        self.cases += 1
+        holder, forward = self._held.get(message, (None, 0.0))
+        self._held[message] = (op, self.world.forward)
+        if holder is None:
+            return
+        stepped = self.world.forward - forward + self.world.slack
+        early = holder.lo.t + holder.call["seconds"] - stepped - op.hi.t
+        if early > 0:
+            story = f"{op.node} took message {message} {early:.3f} s before {holder.node} was late"
+            self.accuse(None, (*holder.lines, *op.lines), story)
+
+    def _settle(self, message: int, op: Op) -> None:
+        self.cases += 1
+        holder, _ = self._held.pop(message, (None, 0.0))
+        if holder is not None and holder.call["token"] != op.call["token"]:
+            story = f"{op.node} settled message {message}, which {holder.node} has taken since"
+            self.accuse(None, (*holder.lines, *op.lines), story)
+        elif holder is None and not self.world.failovers:
+            story = f"{op.node} settled message {message}, which nobody has in hand"
+            self.accuse(None, op.lines, story)
 
 
 @dataclass(eq=False)
