@@ -15,6 +15,7 @@ KNOBS = {
     "workers__max_count": CREW,
     "limits__claim_ahead_ms": 1000,
     "limits__max_running": 0,
+    "duties__rotate_seconds": 20,
 }
 NODES_MAX = 2
 LONG_JOBS = 1100  # for each node
