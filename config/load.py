@@ -282,6 +282,17 @@ def from_environment(environ: Mapping[str, str], folder: Path) -> Iterator[Docum
             yield _document(f"env {name}", path, environ[name], folder)
 
 
+def stray_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables that were probably meant for a key, each with the name that sets it: they have one
+    underscore where two belong.
+    """
+    meant = {name.upper().replace(".", "_"): name for name in keys()}
+    for name in sorted(environ):
+        key = meant.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+        if key is not None:
+            yield name, _PREFIX + key.upper().replace(".", "__")
+
+
 def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fault]:
     """A document for each `--set section.key=value`; a fault for anything else."""
     for text in sets:

@@ -50,6 +50,7 @@ class CommandLine:
         self.sets: list[str] = []
         self.json = False
         self.tenant: str | None = None  # None = not named: the default one, or all
+        self._warned: set[str] = set()  # variables
 
     def proposing(self, file: Path | None, sets: Sequence[str] = ()) -> CommandLine:
         """With another file and further settings."""
@@ -60,8 +61,12 @@ class CommandLine:
 
     def load(self) -> Loaded:
         """Reads the configuration; raises ConfigError with all faults."""
-        from musterd.config.load import load
+        from musterd.config.load import load, stray_variables
 
+        for name, meant in stray_variables(os.environ):
+            if name not in self._warned:
+                complain(f"musterd: warning: {name} sets nothing - did you mean {meant}?")
+            self._warned.add(name)
         return load(self.config_file, os.environ, self.sets)
 
     def load_all(self) -> tuple[Loaded, Catalog]:

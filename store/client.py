@@ -45,6 +45,8 @@ class Backend(Protocol):
 class Client:
     """One store, by its URL: `postgresql://…` or `sqlite:///file`. Connects when it is first used.
 
+    `create`: an embedded store that is not there is made; without it, it is refused: a mistyped
+    path would take jobs that no daemon finds.
     `tenant`: whose jobs they are, named as a node names its tenants: on PostgreSQL its schema is
     `schema` and the name, embedded its file is NAME.db beside the given one.
     `answer_seconds`: a server that stays silent for longer counts as a broken connection.
@@ -61,17 +63,19 @@ class Client:
         pool_size: int = 4,
         tenant: str = DEFAULT_TENANT,
         answer_seconds: float = 60.0,
+        create: bool = False,
     ) -> None:
         check_name(tenant)
         self._of_tenant = partial(
-            Client, url, schema=schema, pool_size=pool_size, answer_seconds=answer_seconds
-        )
+            Client, url, schema=schema, pool_size=pool_size, answer_seconds=answer_seconds,
+            create=create,
+        )  # fmt: skip
         self._others: dict[str, Client] = {}  # for jobs that name another tenant
         self._schema = schema_of(schema, tenant)
         self._tenant = tenant
         _check_url(url)
         place = beside(url, tenant) if url.startswith("sqlite:") else url
-        self._backend = _backend(place, self._schema, pool_size, answer_seconds)
+        self._backend = _backend(place, self._schema, pool_size, answer_seconds, create=create)
 
     def enqueue(
         self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
@@ -198,11 +202,13 @@ def _check_url(url: str) -> None:
         raise StoreMisconfigured(f"URL: found {found}, {unfit}") from None
 
 
-def _backend(url: str, schema: str, pool_size: int, answer_seconds: float) -> Backend:
+def _backend(
+    url: str, schema: str, pool_size: int, answer_seconds: float, *, create: bool
+) -> Backend:
     if url.startswith("sqlite:"):
         from musterd.store.sqlite.client import SqliteBackend
 
-        return SqliteBackend(url)
+        return SqliteBackend(url, create=create)
     from musterd.store.postgres.client import PostgresBackend
 
     return PostgresBackend(url, schema, pool_size, answer_seconds)

@@ -197,7 +197,7 @@ def _by_nodes(seen: WhyFacts) -> Iterator[Reason]:
             f"no live node knows kind {one_line(kind)}",
             who=names,
             what={"kind": kind},
-            do="add the kind to the catalog of a node ([catalog] paths), and restart that node",
+            do="add the kind to a node's catalog ([catalog] paths), then `musterd reload` there",
         )
         return
     whys = {node.name: found.broken for node in claiming if (found := node.named.get(kind))}
@@ -210,7 +210,7 @@ def _by_nodes(seen: WhyFacts) -> Iterator[Reason]:
             f"kind {one_line(kind)} can run on no live node: {first}",
             who=names,
             what={"kind": kind, "nodes": broken},
-            do="fix it, see `musterd kinds --check` on the node, and restart that node",
+            do="fix it, see `musterd kinds --check` on the node, then `musterd reload` there",
         )
 
 

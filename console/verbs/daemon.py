@@ -67,7 +67,12 @@ def reload(cli: CommandLine, wait: bool) -> None:
     else:
         done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
         said = f"{found['node']}: {done}; generation {found['generation']}"
-        cli.answer(found, said, *difference_lines(found))
+        cli.answer(found, said, *difference_lines(found), CODE_IS_NEW)
+
+
+CODE_IS_NEW = (
+    "code of Python kinds is read anew by the jobs that start now; task and thread: restart"
+)
 
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import attrs
 
-from musterd.store.errors import NoSuchJob, NotAllowed
+from musterd.store.errors import NoSuchJob, NotAllowed, StoreMisconfigured
 from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
@@ -33,9 +33,12 @@ class _Open:
 
 
 class SqliteBackend:
-    """See `store.client.Backend`. Brings the schema up to date when it first opens the file."""
+    """See `store.client.Backend`. Brings the schema up to date when it first opens the file, which
+    must be there unless it may `create` it.
+    """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool) -> None:
+        self._creates = create
         self._path = str(sqlite_path(url).resolve())
         self._hints = Hints(Path(self._path + ".wake"))
         self._open: _Open | None = None
@@ -88,6 +91,9 @@ class SqliteBackend:
             raise
 
     def _connect(self) -> Database:
+        if not self._creates and not Path(self._path).exists():
+            do = "start the daemon first, correct the path, or make it: Client(url, create=True)"
+            raise StoreMisconfigured(f"there is no store at sqlite:///{self._path}: {do}")
         database = connect(self._path, f"sqlite:///{self._path}", time.time, BUSY_SECONDS)
         try:
             migrate(database)

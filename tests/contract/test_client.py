@@ -152,14 +152,15 @@ def test_a_refused_port_makes_no_noise() -> None:
 async def test_a_job_may_name_its_tenant(shared: Rig, client: Client) -> None:
     await shared.engine.nodes.declare_kinds({}, tenant="default")
     assert client.job(client.enqueue("a", tenant="default"))["tenant"] == "default"
+    with pytest.raises(StoreMisconfigured):  # it has no schema yet, or no file
+        client.enqueue("a", tenant="acme")
     if isinstance(shared, PostgresRig):
-        with pytest.raises(StoreMisconfigured):  # it has no schema yet
-            client.enqueue("a", tenant="acme")
         shared.raw("select musterd.enqueue('a', tenant => 'default')")
         with pytest.raises(psycopg.DataError, match="tenant: found acme, wanted default"):
             shared.raw("select musterd.enqueue('a', tenant => 'acme')")
     else:
-        job_id = client.enqueue("b", tenant="acme")
+        with Client(url_of(shared), create=True) as maker:
+            job_id = maker.enqueue("b", tenant="acme")
         with Client(url_of(shared), tenant="acme") as acme:
             assert (acme.job(job_id)["tenant"], acme.job(job_id)["kind"]) == ("acme", "b")
 
@@ -247,9 +248,17 @@ async def test_a_closed_client_connects_again(client: Client) -> None:  # noqa: 
     assert client.enqueue("a") == first + 1
 
 
-def test_an_embedded_store_is_made_by_its_first_user(tmp_path: Any) -> None:
-    with Client(f"sqlite:///{tmp_path}/new/store.db") as client:
-        assert client.enqueue("a") == 1
+def test_an_embedded_store_that_is_not_there_is_made_only_on_demand(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path}/new/store.db"
+    with Client(url) as client:
+        with pytest.raises(StoreMisconfigured, match=r"no store at .*create=True"):
+            client.enqueue("a")
+        assert not (tmp_path / "new").exists()
+        with Client(url, create=True) as maker:
+            assert maker.enqueue("a") == 1
+        assert client.enqueue("a") == 2, "it looks again"
+    with Client(url, tenant="acme", create=True) as other:
+        assert other.enqueue("a") == 1
 
 
 async def test_a_job_in_the_callers_transaction(postgres_rig: PostgresRig) -> None:

@@ -21,7 +21,9 @@ def test_the_verb_says_what_came_of_it(site: Site) -> None:
         done = site.call("reload", "--wait", *there)
         assert done.code == 0
         assert "reloaded; generation 3" in done.out
-        rows = [line.split()[:4] for line in done.out.splitlines()[2:]]
+        *changed, code = done.out.splitlines()[2:]
+        assert code.startswith("code of Python kinds is read anew")
+        rows = [line.split()[:4] for line in changed]
         assert rows == [
             ["workers.max_count", "6", "9", "at"], ["store.pool_size", "4", "9", "needs"],
         ]  # fmt: skip

@@ -77,6 +77,18 @@ def test_more_faults_than_a_few_are_counted(
     assert said[-1] == "  and 2 more: `musterd config check`"
 
 
+def test_a_variable_with_one_underscore_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTERD_STORE_URL_FILE", "x")
+    monkeypatch.setenv("MUSTERD_TEST_ANYTHING", "x")
+    cli = command_line(tmp_path, "")
+    cli.load()
+    cli.load()
+    wanted = "MUSTERD_STORE_URL_FILE sets nothing - did you mean MUSTERD_STORE__URL_FILE?"
+    assert capsys.readouterr().err == f"musterd: warning: {wanted}\n"
+
+
 def test_a_catalog_with_faults_is_empty_for_a_verb_that_only_shows_more_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
