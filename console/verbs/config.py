@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from musterd.config.faults import ConfigError, Fault
 from musterd.config.load import SHIPPED_FILE
 from musterd.config.settings import LeasePlan, Settings, lease_plan
 from musterd.config.show import as_text, as_tree, count_changed
+from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.output import Complaint, Exit, complain, print_json, say
+from musterd.console.simulate.feasible import unkept_promises
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.manager.reload.outcome import difference_object, value_text
 from musterd.store.opening import engine_for
@@ -57,6 +60,9 @@ def check(cli: CommandLine) -> None:
     said = f"{plural(changed, 'setting')} not as shipped" if changed else "all as shipped"
     plan = lease_plan(loaded.settings)
     warnings = [_few_renewals(plan)] if plan.renewals < RENEWALS_MIN else []
+    for name in loaded.settings.tenants:
+        own = settings_of(loaded.settings, name)
+        warnings += [one.words for one in unkept_promises(own, catalog, datetime.now(UTC))]
     cli.answer(
         {"valid": True, "settings_changed": changed, "kinds": len(catalog), "warnings": warnings},
         f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds",
