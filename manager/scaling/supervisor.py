@@ -201,6 +201,8 @@ class Supervisor:
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}
             del fields["at"]
+            if wish.decided_by is not None:
+                fields["decided_by"] = "{}/{}".format(*wish.decided_by)
             event(self.log, logging.INFO, "crew resized", **fields)
         return decision
 
