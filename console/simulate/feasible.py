@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
@@ -49,8 +49,11 @@ class Unkept:
         return f"{said}; it takes {plural(self.workers, 'worker')}, and {self.bound}"
 
 
-def unkept_promises(settings: Settings, catalog: Catalog, now: datetime) -> Sequence[Unkept]:
+def unkept_promises(
+    settings: Settings, catalog: Catalog, wall_clock: Callable[[], float]
+) -> Sequence[Unkept]:
     """One for each kind, as far as kinds say how long their jobs take."""
+    now = datetime.fromtimestamp(wall_clock(), UTC)
     schedules = of_tenant(settings.schedules, settings.tenant)
     slots = list(islice(_slots(schedules.values(), catalog, now), SLOTS_MAX))
     if not slots:

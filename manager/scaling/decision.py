@@ -139,9 +139,11 @@ def useful_size(seen: Situation, policy: ScalingPolicy) -> int | None:
     return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
 
 
-def useful_wish(seen: Situation, policy: ScalingPolicy) -> int:
-    """The wish as far as it has something to do; without an observation, the current size."""
-    wish = raw_wish(seen, policy)
+def useful_wish(seen: Situation, policy: ScalingPolicy, wanted: WantedCrew | None = None) -> int:
+    """The wish as far as it has something to do; without an observation, the current size.
+    `wanted`: of `wish_of`, if it has been worked out.
+    """
+    wish = (wanted or wish_of(seen, policy)).workers
     bounds = (seen.size if wish is None else wish, useful_size(seen, policy), policy.max_running)
     return min(one for one in bounds if one is not None)
 
@@ -172,10 +174,16 @@ def _free(seen: Situation, policy: ScalingPolicy) -> int:
 
 
 def decide(
-    seen: Situation, memory: Memory, policy: ScalingPolicy, now: float
+    seen: Situation,
+    memory: Memory,
+    policy: ScalingPolicy,
+    now: float,
+    wanted: WantedCrew | None = None,
 ) -> tuple[Plan, Memory]:
-    """Grows at once except during its cooldown; shrinks to the window's highest wish."""
-    raw = raw_wish(seen, policy)
+    """Grows at once except during its cooldown; shrinks to the window's highest wish. `wanted`: as
+    in `useful_wish`.
+    """
+    raw = (wanted or wish_of(seen, policy)).workers
     if raw is None:
         # The crew stays as it is, within its bounds.
         desired, clamp = _clamp(seen.size, policy)

@@ -8,7 +8,7 @@ on W; the largest of them counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, sqrt
 from typing import Literal
 
@@ -81,19 +81,13 @@ def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
     have a worker each, as under `demand`, beside those that do the measured work.
     """
     hand = _in_hand(work)
-    due = _Drain(part, hand.rest_seconds, promises)  # of what is due
-    soon = _Drain(part, hand.rest_seconds, promises)  # and of what will be with the next decision
-    unmeasured, slack = 0, None
-    for one in work.waiting:
-        is_due, promised = one.waited_seconds >= 0, promises.of(one.kind)
-        if is_due and promised:
-            left = promised - one.waited_seconds
-            slack = left if slack is None else min(slack, left)
-        time = work.measured(one.kind)
-        soon.add(one, time, promised)
-        if is_due:
-            due.add(one, time, promised)
-            unmeasured += one.number if time is None else 0
+    waiting = work.waiting
+    now = [one for one in waiting if one.waited_seconds >= 0]
+    due = _drain(now, hand.rest_seconds, part, work, promises)
+    soon = due  # with what becomes due before the next decision
+    if len(now) < len(waiting):
+        soon = _drain(waiting, hand.rest_seconds, part, work, promises)
+    unmeasured = sum(one.number for one in now if work.measured(one.kind) is None)
     apart = hand.unmeasured + ceil(part * unmeasured)
     stuck = apart + hand.overrun
     wishes: list[tuple[int, Because, tuple[str, int] | None]] = [
@@ -103,7 +97,13 @@ def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
         (apart + _steady(work, promises), "steady", None),
     ]
     workers, because, by = max(wishes, key=lambda wish: wish[0])  # the first of equals
-    return WantedCrew(workers, because, by, slack)
+    return WantedCrew(workers, because, by, _slack_seconds(now, promises))
+
+
+def _slack_seconds(due: Iterable[Waiting], promises: Promises) -> float | None:
+    """None = no job with a promise waits."""
+    promised = ((promises.of(one.kind), one.waited_seconds) for one in due)
+    return min((seconds - waited for seconds, waited in promised if seconds), default=None)
 
 
 @attrs.frozen
@@ -139,37 +139,38 @@ def _steady(work: Work, promises: Promises) -> int:
     return ceil(busy / promises.headroom - ROUNDING)
 
 
-@attrs.define
+@attrs.frozen
 class _Drain:
-    """How many workers keep the promises of the jobs added so far, in the order of claims, and
-    whose takes most. A kind without a promise is only work before others, which one worker does in
-    the end.
-    """
-
-    part: float
-    rest_seconds: float
-    promises: Promises
     workers: int = 0
     decided_by: tuple[str, int] | None = None
-    _seconds: float = 0.0  # of the work added so far
-    _variance: float = 0.0
 
-    def add(self, one: Waiting, time: Service | None, promised: float) -> None:
-        """Without `time` they only wait: each has a worker of its own, who has to be free first."""
-        each = 0.0 if time is None else time.mean_seconds
-        spread = 0.0 if time is None else time.deviation_seconds**2
-        own = 1 if time is None else 0
+
+def _drain(
+    line: Iterable[Waiting], rest_seconds: float, part: float, work: Work, promises: Promises
+) -> _Drain:
+    """How many workers keep the promises of these jobs, and whose takes most. A kind without a
+    promise is only work before others, which one worker does in the end. Jobs of one that is not
+    measured only wait: each has a worker of its own, who has to be free first.
+    """
+    workers, decided_by = 0, None
+    seconds = variance = 0.0  # of the work before
+    kinds: dict[str, tuple[float, float, float, int]] = {}
+    for kind, number, last_id, waited_seconds in line:
+        if kind not in kinds:
+            time = work.measured(kind)
+            mean, deviation = (time.mean_seconds, time.deviation_seconds) if time else (0.0, 0.0)
+            kinds[kind] = mean, deviation**2, promises.of(kind), 0 if time else 1
+        each, spread, promised, own = kinds[kind]
         if promised:
             # Who is late is not helped by more workers than start everybody by the next decision.
-            left = max(promised - one.waited_seconds, min(promised, self.promises.interval_seconds))
-            others = one.number - 1  # the last of them waits for these
-            doubt = SIGMAS * sqrt(self._variance + others * spread)
-            before = self._seconds + others * each + doubt
-            needed = ceil((self.rest_seconds + self.part * before) / left - ROUNDING)
-            needed = max(1, needed) - own
-            if needed > self.workers:
-                self.workers, self.decided_by = needed, (one.kind, one.last_id)
-        else:
-            self.workers = max(1 - own, self.workers)
-        self._seconds += one.number * each
-        self._variance += one.number * spread
+            left = max(promised - waited_seconds, min(promised, promises.interval_seconds))
+            others = number - 1  # the last of them waits for these
+            before = seconds + others * each + SIGMAS * sqrt(variance + others * spread)
+            needed = max(1, ceil((rest_seconds + part * before) / left - ROUNDING)) - own
+            if needed > workers:
+                workers, decided_by = needed, (kind, last_id)
+        elif not workers:
+            workers = 1 - own
+        seconds += number * each
+        variance += number * spread
+    return _Drain(workers, decided_by)

@@ -33,7 +33,7 @@ from musterd.manager.scaling.decision import (
     useful_wish,
     wish_of,
 )
-from musterd.manager.scaling.latency import NO_LINE, Promises, Work
+from musterd.manager.scaling.latency import NO_LINE, Promises, WantedCrew, Work
 from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
@@ -169,18 +169,19 @@ class Supervisor:
         busy = head.busy + self.desk.ready_count
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
         seen = Situation(found.due, busy, head.size, others, found.overdue, found.room, found.work)
-        self.wish = useful_wish(seen, self.policy)
+        wanted = wish_of(seen, self.policy)
+        self.wish = useful_wish(seen, self.policy, wanted)
         policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
         seen = attrs.evolve(seen, size=self.crew.head.size)
-        plan, self._memory = decide(seen, self._memory, policy, trio.current_time())
-        decision = self._apply(seen, plan, policy.bound)
+        plan, self._memory = decide(seen, self._memory, policy, trio.current_time(), wanted)
+        decision = self._apply(seen, plan, policy.bound, wanted)
         self.journal.append(decision)
         self.observer.scaled(decision)
         self._report_crew()
         return decision
 
-    def _apply(self, seen: Situation, plan: Plan, bound: int) -> Decision:
+    def _apply(self, seen: Situation, plan: Plan, bound: int, wish: WantedCrew) -> Decision:
         change = self.crew.resize(plan.desired)
         retired = change.retired
         limited_by: str | None = plan.limited_by
@@ -188,7 +189,6 @@ class Supervisor:
             retired += self.crew.retire_beyond(bound)
         elif self.crew.head.size > plan.desired:
             limited_by = "busy"
-        wish = wish_of(seen, self.policy)
         decision = Decision(
             at=self.wall_clock(), policy=self.policy.policy, due=seen.due, busy=seen.busy,
             size_before=seen.size, raw_wish=plan.raw_wish, desired=plan.desired,

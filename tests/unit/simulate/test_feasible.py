@@ -24,7 +24,7 @@ def found(
     file.write_text("".join(one.format(number) for number in range(count)))
     settings = load(file, {}, list(changes)).settings
     report = attrs.evolve(kind("report", round(seconds * 1000)), max_wait_seconds=promised)
-    return list(unkept_promises(settings, Catalog([report]), NOW))
+    return list(unkept_promises(settings, Catalog([report]), NOW.timestamp))
 
 
 def test_a_bound_that_breaks_a_promise_is_named(tmp_path: Path) -> None:
