@@ -80,7 +80,11 @@ create table {schema}.attempts (
     outcome     text not null,
     error       jsonb,
     log         text,
-    primary key (job_id, attempt)
+    primary key (job_id, attempt),
+    constraint attempt_is_counted check (attempt between 0 and 2000000000),
+    constraint attempt_times_are_of_the_years_1_to_9999 check (
+        started_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
+        and finished_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
 );
 
 -- The phases of jobs that have started, in order. How an unfinished phase is shown (pending, canceled) follows from the
@@ -98,7 +102,13 @@ create table {schema}.job_phases (
     finished_at timestamptz,
     primary key (job_id, name),
     constraint phase_state_is_known check (state in ('pending', 'running', 'succeeded', 'failed')),
-    constraint phase_progress_is_in_percent check (progress between 0 and 100)
+    constraint phase_progress_is_in_percent check (progress between 0 and 100),
+    constraint phase_has_a_name check (char_length(name) between 1 and 1000),
+    constraint phase_attempts_are_counted check (
+        attempts between 0 and 2000000000 and in_attempt between 0 and 2000000000),
+    constraint phase_times_are_of_the_years_1_to_9999 check (
+        started_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
+        and finished_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
 );
 
 -- What the nodes say about the kinds in their catalogs, for readers that have no catalog at hand: the names of the phases,
