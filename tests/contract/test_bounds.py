@@ -1,0 +1,39 @@
+"""What the database itself keeps within bounds, of attempts and phases."""
+
+import psycopg
+import pytest
+
+from tests.contract.rigs import PostgresRig, put
+
+ATTEMPT = "insert into attempts (job_id, attempt, outcome, started_at, finished_at) values"
+PHASE = "insert into job_phases (job_id, place, name, attempts, started_at, finished_at) values"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{ATTEMPT} (1, 1, 'failed', now(), 'infinity')",
+        f"{ATTEMPT} (1, 1, 'failed', '-infinity', now())",
+        f"{ATTEMPT} (1, 1, 'failed', '12026-01-01', now())",
+        f"{ATTEMPT} (1, -1, 'failed', now(), now())",
+        f"{PHASE} (1, 1, 'a', 0, '0044-03-15 BC', null)",
+        f"{PHASE} (1, 1, 'a', 0, null, 'infinity')",
+        f"{PHASE} (1, 1, 'a', -1, null, null)",
+        f"{PHASE} (1, 1, '', 0, null, null)",
+        "update attempts set finished_at = 'infinity'",
+        "update job_phases set started_at = '-infinity'",
+    ],
+)
+async def test_what_no_client_could_read_of_an_attempt_or_a_phase_is_refused(
+    postgres_rig: PostgresRig, statement: str
+) -> None:
+    """Even where triggers are switched off."""
+    rig = postgres_rig
+    await put(rig.engine, 0)
+    rig.raw(f"{ATTEMPT} (1, 7, 'failed', null, now())")
+    rig.raw(f"{PHASE} (1, 7, 'whole', 0, null, null)")
+    with pytest.raises(psycopg.errors.CheckViolation, match=r"1_to_9999|counted|has_a_name"):
+        rig.raw(f"set session_replication_role = replica; {statement}")
+    job = await rig.engine.jobs.get(1)
+    assert job is not None
+    assert [one.attempt for one in job.attempts] == [7]
