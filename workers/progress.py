@@ -217,7 +217,8 @@ class ProgressWriter:
                 self._news[held.claim.id] = held
         for held in due:
             hurried = self._hurried.get(held.claim.id)
-            if hurried is not None and is_written and held.has_news and not held.lost:
+            is_over = held.lost or held.settling
+            if hurried is not None and is_written and held.has_news and not is_over:
                 self._news[held.claim.id] = held  # said while this was written
                 self._bell.ring()
             elif hurried is not None:
