@@ -12,6 +12,8 @@ from musterd.config.faults import nearest
 from musterd.config.settings import Settings
 from musterd.store.duties import DutyRecord
 from musterd.store.engine import Engine
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import LEASED
 from musterd.store.nodes import PAUSES_OF_THE_DEAD, NodeRecord
 from musterd.store.overview import KindEnds, Troubles
 from musterd.store.queue import Counts
@@ -20,6 +22,7 @@ from musterd.store.words import count_text, cut, duration_text, one_line, plural
 T = TypeVar("T")
 LONG_SECONDS = 6 * 3600.0
 WAITING_LOOKED = 1_000  # jobs, of those that are due and of those that are not yet
+HELD_LOOKED = 100  # jobs in hand: they are read whole, and a dead node's are soon gone
 FAILED_MIN = 3  # so few failures say nothing of a kind
 NAMES_MAX = 3
 NAME_WIDTH = 40
@@ -28,13 +31,16 @@ REASON_WIDTH = 160
 
 @attrs.frozen
 class Situation:
-    """What a store says of itself at one moment."""
+    """What a store says of itself at one moment. `holders`: the nodes that have jobs in hand; None:
+    nobody asked, or there are too many such jobs to look at all.
+    """
 
     counts: Counts
     troubles: Troubles
     nodes: Sequence[NodeRecord]
     duties: Sequence[DutyRecord]
     waiting: Mapping[str, int]  # the kinds of the first `WAITING_LOOKED` that wait
+    holders: frozenset[str | None] | None = None
 
     @property
     def unknown(self) -> Mapping[str, int]:
@@ -49,13 +55,21 @@ class Situation:
 
 async def look_at(engine: Engine) -> Situation:
     """No cost here grows with the queue."""
+    nodes = await engine.nodes.all()
+    has_dead = any(not node.is_live for node in nodes)
     return Situation(
         await engine.queue.counts(),
         await engine.overview.troubles(),
-        await engine.nodes.all(),
+        nodes,
         await engine.duties.duties(),
         await engine.queue.waiting_kinds(WAITING_LOOKED),
+        await _holders(engine) if has_dead else None,
     )
+
+
+async def _holders(engine: Engine) -> frozenset[str | None] | None:
+    held = await engine.jobs.find(JobFilter(states=tuple(LEASED), limit=HELD_LOOKED))
+    return frozenset(job.node for job in held) if len(held) < HELD_LOOKED else None
 
 
 def remarks(seen: Situation, settings: Settings) -> list[str]:
@@ -117,12 +131,14 @@ def is_failing(ends: KindEnds) -> bool:
 
 def _node_remarks(seen: Situation, settings: Settings) -> Iterator[str]:
     live = [node for node in seen.nodes if node.is_live]
-    # Later all its leases have run out; where nobody has ended them, another remark says so.
+    # Until its jobs are back. Later all its leases have run out: where nobody has ended them,
+    # another remark says so.
     back_seconds = settings.workers.lease_timeout_seconds + settings.duties.lease_seconds
     silent = [
         node.name
         for node in seen.nodes
         if not node.is_live
+        and (seen.holders is None or node.name in seen.holders)
         and node.silent_seconds <= node.pause_seconds * PAUSES_OF_THE_DEAD + back_seconds
     ]
     if silent:

@@ -142,7 +142,19 @@ def test_each_trouble_says_what_to_do(values: dict[str, Any], said: str) -> None
     assert f"  {said}" in shown(seen(asked(**values)))
 
 
-def test_a_silent_node_is_named_until_its_jobs_are_back() -> None:
+@pytest.mark.parametrize(
+    ("holders", "is_named"), [({"north"}, False), ({"north", "south"}, True), (None, True)]
+)
+def test_a_silent_node_is_named_while_it_has_jobs(
+    holders: set[str | None] | None, is_named: bool
+) -> None:
+    gone = attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=20.0)
+    known = None if holders is None else frozenset(holders)
+    told = shown(seen(asked(nodes=[NODE, gone], holders=known)))
+    assert any("SILENT  south" in line for line in told) is is_named
+
+
+def test_a_silent_node_is_named_no_longer_than_leases_last() -> None:
     gone = attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=56.0)
     assert not any("SILENT" in line for line in shown(seen(asked(nodes=[NODE, gone]))))
 
