@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate prove mutants fuzz nightly proof reference dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate prove mutants fuzz nightly proof release reference dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -85,6 +85,12 @@ nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted f
 
 proof: .venv/dev.stamp  ## before a release: ten times the faults, 100,000 simulated clusters, an hour under load
 	@$(BIN)/python -m tests.proof $(ARGS)
+
+release: .venv/dev.stamp  ## wheel, sdist and bill of materials in dist/: the same bytes from the same commit
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build
+	@$(BIN)/python -m deploy.sbom >dist/musterd.cdx.json
+	@cd dist && sha256sum * >SHA256SUMS
 
 reference: .venv/dev.stamp  ## default.toml's comments, docs' settings and job options, the manual pages anew
 	@$(BIN)/python -m tests.support.settings_table
