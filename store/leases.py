@@ -1,6 +1,7 @@
 """Claims and what follows from them: leases, settlements, progress; the `leases` part of an engine.
 
-The values on the hot path are named tuples: they are cheap to make.
+The values on the hot path are named tuples: they are cheap to make. `_epoch`: seconds since 1970 on
+the store's clock, as the node knows it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Claim(NamedTuple):
     target: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
+    claimed_epoch: float = 0.0  # never before its job was made
 
 
 @attrs.frozen
@@ -77,15 +79,15 @@ class Verdict(NamedTuple):
 
 class Settlement(NamedTuple):
     """The end of one attempt, to be written: whose it is, then the fields of its `Verdict` in their
-    order. Local times (`trio.current_time()`) cross as ages.
+    order. Its start goes before what the store has heard of that.
     """
 
     id: int
     token: UUID
     attempt: int
     worker: int | None
-    started_local: float | None  # None = never started
-    ended_local: float
+    started_epoch: float | None  # None = never started
+    ended_epoch: float
     state: JobState
     outcome: AttemptOutcome
     delay_seconds: float | None = None
@@ -100,11 +102,7 @@ class Settlement(NamedTuple):
     phase: PhaseEnd | None = None
     target: str | None = None  # of its claim
     kind: str = ""  # of its claim
-
-    @property
-    def run_seconds(self) -> float:
-        started = self.started_local
-        return 0.0 if started is None else self.ended_local - started
+    run_seconds: float = 0.0  # on a clock that never steps
 
 
 class Successes(NamedTuple):
@@ -116,53 +114,54 @@ class Successes(NamedTuple):
     tokens: Sequence[UUID] = ()
     attempts: Sequence[int] = ()
     workers: Sequence[int] = ()
-    started_local: Sequence[float] = ()
-    ended_local: Sequence[float] = ()
+    started_epochs: Sequence[float] = ()
+    ended_epochs: Sequence[float] = ()
     kinds: Sequence[str] = ()
     targets: Sequence[str | None] = ()
     results: Sequence[str | None] = ()  # JSON texts
+    run_seconds: Sequence[float] = ()
 
     @classmethod
     def of(
         cls,
         claims: Sequence[Claim],
         workers: Sequence[int],
-        started_local: Sequence[float],
-        ended_local: Sequence[float],
+        started_epochs: Sequence[float],
+        ended_epochs: Sequence[float],
         results: Sequence[str | None],
+        run_seconds: Sequence[float],
     ) -> Successes:
         ids, tokens = [one.id for one in claims], [one.token for one in claims]
         attempts, kinds = [one.attempt for one in claims], [one.kind for one in claims]
         targets = [one.target for one in claims]
-        return cls(
-            ids, tokens, attempts, workers, started_local, ended_local, kinds, targets, results
-        )
+        times = started_epochs, ended_epochs
+        return cls(ids, tokens, attempts, workers, *times, kinds, targets, results, run_seconds)
 
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         return zip(self.ids, self.tokens, self.targets, strict=True)
 
-    def run_seconds(self) -> Mapping[str, list[float]]:
-        """How long they ran, by kind."""
-        run_seconds: dict[str, list[float]] = {}
-        spans = [
-            end - start for start, end in zip(self.started_local, self.ended_local, strict=True)
-        ]
-        for kind, alike in groupby(zip(self.kinds, spans, strict=True), key=itemgetter(0)):
-            run_seconds.setdefault(kind, []).extend(span for _, span in alike)
-        return run_seconds
+    def run_seconds_by_kind(self) -> Mapping[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        each = zip(self.kinds, self.run_seconds, strict=True)
+        for kind, alike in groupby(each, key=itemgetter(0)):
+            found.setdefault(kind, []).extend(seconds for _, seconds in alike)
+        return found
 
     def settlements(self) -> list[Settlement]:
         state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
         return [
-            Settlement(*its, state, outcome, result=result, target=target, kind=kind)
-            for its, kind, target, result in zip(
-                self._attempts(), self.kinds, self.targets, self.results, strict=True
+            Settlement(
+                *its, state, outcome, result=result, target=target, kind=kind, run_seconds=seconds
+            )
+            for its, kind, target, result, seconds in zip(
+                *(self._attempts(), self.kinds, self.targets, self.results, self.run_seconds),
+                strict=True,
             )
         ]
 
     def _attempts(self) -> Iterable[tuple[int, UUID, int, int, float, float]]:
         of_job = self.ids, self.tokens, self.attempts, self.workers
-        return zip(*of_job, self.started_local, self.ended_local, strict=True)
+        return zip(*of_job, self.started_epochs, self.ended_epochs, strict=True)
 
 
 NO_SUCCESSES = Successes()
@@ -212,7 +211,7 @@ class Hold(NamedTuple):
     id: int
     token: UUID
     worker: int | None
-    started_local: float | None  # None = not yet started
+    started_epoch: float | None  # None = not yet started
 
 
 class Renewal(NamedTuple):
@@ -220,6 +219,7 @@ class Renewal(NamedTuple):
 
     kept: frozenset[int]
     requests: dict[int, Request]  # kept jobs whose holder is asked for something
+    now_epoch: float
 
 
 class ProgressNote(NamedTuple):
@@ -248,6 +248,7 @@ class Exchange(NamedTuple):
     # settlements about which nothing was written, since somebody else's open transaction holds the
     # job or its target: they are to be sent again
     held_up: frozenset[int] = frozenset()
+    now_epoch: float = 0.0  # there with a claim, whatever that found
 
 
 @attrs.frozen
@@ -282,7 +283,7 @@ class Reaped:
 class Leases(Protocol):
     """Takes jobs and keeps, ends and reaps their leases. Errors as for `Engine`."""
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
         What is said of settlements goes for successes too.
         A settlement changes its row only while the row is leased under the settlement's token; the
@@ -311,9 +312,7 @@ class Leases(Protocol):
         """Which of these rejected settlements had in truth been written (the reply was lost)."""
         ...
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-    ) -> Renewal:
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float | None) -> Renewal:
         """Extends the leases that still stand, and marks what has started as `running`. One that
         has run out by the store's clock is lost, whether or not it has been reaped.
 

@@ -71,7 +71,7 @@ class PhaseStart(NamedTuple):
     id: int
     token: UUID
     worker: int | None
-    started_local: float  # `trio.current_time()` when its worker took it
+    started_epoch: float
     names: tuple[str, ...]  # of its phases, in order
 
 
@@ -98,7 +98,7 @@ class Phases(Protocol):
     beginning the store has lost (a standby took over that had not got it) is finished all the same.
     """
 
-    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
+    async def begin(self, starts: Sequence[PhaseStart]) -> Mapping[int, Results]:
         """Attempts begin: these jobs run, and the first phase of each that is not finished does.
 
         Gives what is finished, by job. What is known of phases of other names is forgotten. The

@@ -137,18 +137,19 @@ class LeaseKeeper:
             await self._renew_batch(some, extend=extend)
 
     async def _renew_batch(self, holds: list[Held], *, extend: bool = True) -> None:
-        sent_boottime = self.boottime()
+        sent_boottime, sent_local = self.boottime(), trio.current_time()
         started = [held.started_local is not None for held in holds]
         if extend and self.unrenewed_since_local is None:
-            self.unrenewed_since_local = trio.current_time()
+            self.unrenewed_since_local = sent_local
         lease_seconds = self.plan.lease_seconds if extend else None
         try:
             with trio.fail_after(self.plan.request_timeout_seconds):
                 renewal = await self.engine.leases.renew(
-                    [held.hold() for held in holds], lease_seconds, trio.current_time()
+                    [held.hold() for held in holds], lease_seconds
                 )
         except (StoreError, trio.TooSlowError):
             return  # the watch ends what it must
+        self.desk.hear_time(renewal.now_epoch, sent_local)
         if extend:
             self.unrenewed_since_local = None
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds

@@ -49,7 +49,7 @@ class PhaseBook:
         """An attempt begins; gives what earlier ones have finished. Where the lease turns out to be
         lost, the attempt is cancelled.
         """
-        claim, started = held.claim, held.started_local
+        claim, started = held.claim, held.started_epoch
         assert started is not None
         results = await self._ask(
             _Entry(held, PhaseStart(claim.id, claim.token, held.worker, started, names))
@@ -117,7 +117,7 @@ class PhaseBook:
         begun: Mapping[int, Results] = {}
         taken = frozenset[int]()
         if starts:
-            begun = await self.engine.phases.begin(starts, trio.current_time())
+            begun = await self.engine.phases.begin(starts)
         if steps:
             taken = await self.engine.phases.advance(steps)
         for entry in batch:
@@ -228,7 +228,7 @@ class ProgressWriter:
         """Readers that follow a job hear first that it has started."""
         holds = [held.hold() for held in news if not held.start_written]
         if holds:
-            renewal = await self.engine.leases.renew(holds, None, trio.current_time())
+            renewal = await self.engine.leases.renew(holds, None)
             for held in news:
                 if held.claim.id in renewal.kept:
                     held.note_start_written()

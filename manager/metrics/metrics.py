@@ -110,7 +110,7 @@ class Metrics:
 
     def succeeded(self, successes: Successes, tenant: str = DEFAULT_TENANT) -> None:
         key = tenant, JobState.SUCCEEDED
-        for kind, run_seconds in successes.run_seconds().items():
+        for kind, run_seconds in successes.run_seconds_by_kind().items():
             tally = self._jobs.of(kind)
             tally.finished[key] = tally.finished.get(key, 0) + len(run_seconds)
             self._jobs.ran(tally, AttemptOutcome.SUCCEEDED).observe(run_seconds)

@@ -47,7 +47,7 @@ class ServiceTimes:
                 self.add(kind, [settlement.run_seconds for settlement in alike])
 
     def note_successes(self, successes: Successes) -> None:
-        for kind, run_seconds in successes.run_seconds().items():
+        for kind, run_seconds in successes.run_seconds_by_kind().items():
             self.add(kind, run_seconds)
 
     @property

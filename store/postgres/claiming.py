@@ -74,6 +74,7 @@ class Findings(NamedTuple):
     is_limited: bool = False
     firsts: Sequence[Mark] = ()
     met: int = 0
+    claimed_epoch: float = 0.0
 
 
 @attrs.define
@@ -234,6 +235,17 @@ class SentClaim(NamedTuple):
     let_go: Sequence[Cursor]  # with the places of jobs that may be claimed again
 
 
+class Claimed(NamedTuple):
+    """`aside`: how many jobs the claim took out of its way or could not see. `is_full`: no more may
+    be leased.
+    """
+
+    claims: list[Claim]
+    claimed_epoch: float
+    aside: int = 0
+    is_full: bool = False
+
+
 @attrs.define
 class Claimer:
     """Makes the claims of one engine. Targets and limits of kinds make a claim dearer, so it counts
@@ -262,7 +274,7 @@ class Claimer:
         """There are jobs of kinds with a limit, or room for them."""
         self._limits = EXPECTED
 
-    async def pick_up(self, conn: TrioConnection, claim: ClaimRequest) -> list[Claim] | None:
+    async def pick_up(self, conn: TrioConnection, claim: ClaimRequest) -> Claimed | None:
         """A claim for a single idle worker, in the form that is answered soonest; None = it is to
         be made in another one.
         """
@@ -275,14 +287,15 @@ class Claimer:
             self._in_vain -= 1
             return None
         params = one_claim_params(claim, form.stops)
-        is_open, walked, *job = await self.ask(conn, "claim_one", params)
+        is_open, walked, *job, claimed = await self.ask(conn, "claim_one", params)
         if is_open == "t":
             self._in_vain = EXPECTED
             return None
-        claims = [] if job[0] is None else [_claim_of_texts(job, claim)]
+        claimed_epoch = float(claimed or 0)
+        claims = [] if job[0] is None else [_claim_of_texts(job, claim, claimed_epoch)]
         self.marks.note(Findings(walked=int(walked or 0)), FROM_THE_FIRST, claim, len(claims))
         self._note(claim, claims, is_in_the_way=False)
-        return claims
+        return Claimed(claims, claimed_epoch)
 
     async def begin(self, conn: TrioConnection, form: ClaimForm) -> SentClaim:
         """Sends the claim; `conn` is in a pipeline if that takes more than one statement."""
@@ -298,12 +311,7 @@ class Claimer:
         cursor = await self.send(conn, statement, params)
         return SentClaim(form, cursor, start, stretches, let_go)
 
-    async def end(
-        self, conn: TrioConnection, claim: ClaimRequest, sent: SentClaim
-    ) -> tuple[list[Claim], int, bool]:
-        """The claims, how many jobs they took out of their way or could not see, and whether no
-        more may be leased.
-        """
+    async def end(self, conn: TrioConnection, claim: ClaimRequest, sent: SentClaim) -> Claimed:
         (row,) = await sent.cursor.fetchall()
         claims, found = claims_and_findings(row, claim.token, claim.workers)
         self.marks.note(found, sent.start, claim, len(claims))
@@ -317,9 +325,10 @@ class Claimer:
         is_short = len(claims) < claim.batch and found.met == sent.stretches and not found.aside
         self._jobs_a_stretch = 1.0 if is_short or not claims else len(claims) / found.met
         if found.is_full or not (stops or (is_short and not found.busy)):
-            return claims, aside, found.is_full
-        more, more_aside, is_full = await self._go_on(conn, _remaining(claim, claims))
-        return claims + more, aside + more_aside, is_full
+            return Claimed(claims, found.claimed_epoch, aside, found.is_full)
+        more = await self._go_on(conn, _remaining(claim, claims))
+        claims += more.claims
+        return Claimed(claims, found.claimed_epoch, aside + more.aside, more.is_full)
 
     def _stretches(self, claim: ClaimRequest) -> int:
         """How many hold as many jobs as are wanted, if they are like those of the last claim:
@@ -350,9 +359,7 @@ class Claimer:
             self._limits = EXPECTED if met else self._limits - 1
         self._scan = ASIDE_AT_ONCE if is_in_the_way else 0
 
-    async def _go_on(
-        self, conn: TrioConnection, rest: ClaimRequest
-    ) -> tuple[list[Claim], int, bool]:
+    async def _go_on(self, conn: TrioConnection, rest: ClaimRequest) -> Claimed:
         """In a transaction of its own. The one before it is committed in any case: if this one
         breaks, the caller has to read back what there is.
         """
@@ -406,28 +413,30 @@ def one_claim_params(request: ClaimRequest, stops: Iterable[str] = ()) -> Params
     }
 
 
-def _claim_of_texts(job: Sequence[str | None], request: ClaimRequest) -> Claim:
+def _claim_of_texts(
+    job: Sequence[str | None], request: ClaimRequest, claimed_epoch: float
+) -> Claim:
     job_id, kind, payload, attempt, budget, forgiven, waited, *others = cast("list[str]", job)
     spent, schedule, slot = others
     return Claim(
         int(job_id), kind, payload, int(attempt), int(budget) if budget else None,
         int(forgiven), float(waited), request.workers[0], request.token, spent, None,
-        schedule, datetime.fromisoformat(slot) if slot else None,
+        schedule, datetime.fromisoformat(slot) if slot else None, claimed_epoch,
     )  # fmt: skip
 
 
 def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:
     """The one row that a claim answers. `idle`: the workers that it was for."""
     number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, *others = row[:12]
-    met, walked, aside, busy, is_limited, is_full, firsts = row[12:]
+    claimed_epoch, met, walked, aside, busy, is_limited, is_full, firsts = row[12:]
     found = marks_of(firsts) if firsts else ()
-    findings = Findings(aside, busy, is_full, walked, is_limited, found, met)
+    findings = Findings(aside, busy, is_full, walked, is_limited, found, met, claimed_epoch)
     if not number:
         return [], findings
     workers, tokens = chain(idle, repeat(None)), repeat(token)
     columns = (
         *(ids, _each(kinds), payloads, _each(attempts), _each(budgets), _each(forgiven)),
-        *(waited, workers, tokens, _each(spent), *map(_each, others)),
+        *(waited, workers, tokens, _each(spent), *map(_each, others), repeat(claimed_epoch)),
     )
     return list(map(Claim._make, zip(*columns, strict=False))), findings
 

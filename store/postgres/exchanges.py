@@ -30,8 +30,8 @@ from musterd.store.postgres.statements import (
     Cursor,
     Row,
     TimeLimit,
-    ages,
     ended_params,
+    epochs,
     float8s,
     int4s,
     int8s,
@@ -52,7 +52,6 @@ class _Visit:
 
     ends: Ends
     claim: ClaimRequest | None
-    now_local: float
     written: bool = False  # its first transaction is committed
     let_go: list[Cursor] = attrs.field(factory=list[Cursor])  # as in `SentClaim`
 
@@ -75,17 +74,17 @@ class Exchanger:
         self.claimer = claimer
         self._wary_until_local = float("-inf")
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         """See `store.leases.Leases.exchange`."""
         with TimeLimit(self._limit_seconds, "exchange"):
             if self.is_wary and ends.are_any:
-                return await self._visit_warily(ends, claim, now_local)
+                return await self._visit_warily(ends, claim)
             try:
-                return await self._visit(ends, claim, now_local)
+                return await self._visit(ends, claim)
             except Locked:
                 if not ends.are_any:
                     raise
-                return await self._visit_warily(ends, claim, now_local)
+                return await self._visit_warily(ends, claim)
 
     @property
     def is_wary(self) -> bool:
@@ -100,20 +99,18 @@ class Exchanger:
             self._wary_until_local = trio.current_time() + WARY_SECONDS
         return frozenset(row[0] for row in found)
 
-    async def _visit_warily(
-        self, ends: Ends, claim: ClaimRequest | None, now_local: float
-    ) -> Exchange:
+    async def _visit_warily(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         ids = ends.ids
         held = await self.held_up(ids, ends.targets)
         try:
-            done = await self._visit(ends.of(set(ids) - held), claim, now_local)
+            done = await self._visit(ends.of(set(ids) - held), claim)
         except Locked:  # somebody came in between
             held = frozenset(ids)
-            done = await self._visit(Ends(), claim, now_local)
+            done = await self._visit(Ends(), claim)
         return done._replace(held_up=held)
 
-    async def _visit(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        visit = _Visit(ends, claim, now_local)
+    async def _visit(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
+        visit = _Visit(ends, claim)
         if claim is None and not ends.are_any:
             return Exchange(frozenset(), [])
         try:
@@ -128,8 +125,10 @@ class Exchanger:
         """A visit for one job and nothing else; None = it is more than that."""
         if visit.claim is None or visit.ends.are_any:
             return None
-        claims = await self.claimer.pick_up(conn, visit.claim)
-        return None if claims is None else Exchange(frozenset(), claims)
+        found = await self.claimer.pick_up(conn, visit.claim)
+        if found is None:
+            return None
+        return Exchange(frozenset(), found.claims, now_epoch=found.claimed_epoch)
 
     async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
         settling, claiming = Settling(), None
@@ -149,9 +148,9 @@ class Exchanger:
         unseen = await self.claimer.lower_marks(visit.let_go)
         if claiming is None or claim is None:
             return Exchange(rejected, [], turned=turned)
-        claims, aside, full = await self.claimer.end(conn, claim, claiming)
+        claims, now_epoch, aside, full = await self.claimer.end(conn, claim, claiming)
         aside += unseen if claiming.start.marks else 0
-        return Exchange(rejected, claims, aside, turned, full)
+        return Exchange(rejected, claims, aside, turned, full, now_epoch=now_epoch)
 
     async def _settle_again(
         self, conn: TrioConnection, visit: _Visit, rejected: frozenset[int], turned: Turned
@@ -174,16 +173,15 @@ class Exchanger:
         if names:  # holders before their jobs, as in every statement
             await self._send(conn, "lock_targets", targets)
         settling = Settling()
-        phases = phases_ended(settlements, visit.now_local)
+        phases = phases_ended(settlements)
         if phases is not None or (settlements and successes.ids):
             await self._send(conn, "lock_leases", ended_params(visit.ends.jobs()))
         if phases is not None:  # before their jobs: their leases still stand
             await self._send(conn, "settle_phases", phases)
         if settlements:
-            params = settlement_params(settlements, visit.now_local)
-            settling.others = await self._send(conn, "settle", params)
+            settling.others = await self._send(conn, "settle", settlement_params(settlements))
         if successes.ids:
-            params = success_params(successes, visit.now_local)
+            params = success_params(successes)
             settling.successes = await self._send(conn, "settle_successes", params)
         if names:
             # Without a claim in this transaction, idle nodes get a hint.
@@ -245,7 +243,7 @@ Columns = Mapping[str, Sequence[Any]]  # field by field, each of all settlements
 NO_PROGRESS: Arrays = dict.fromkeys(("percents", "notes", "phases", "phase_percents"), "{}")
 
 
-def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[str, Any]:
+def settlement_params(ended: Sequence[Settlement]) -> Mapping[str, Any]:
     """An array that is left empty stands for one of nulls, and those of a batch of plain successes
     for what a success has.
     """
@@ -255,8 +253,8 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
         "ids": numbers(each["id"]),
         **ended_params(zip(each["id"], each["token"], each["target"], strict=True)),
         "workers": numbers(each["worker"]),
-        "started_ages": ages(each["started_local"], now_local),
-        "ended_ages": ages(each["ended_local"], now_local),
+        "started_epochs": epochs(each["started_epoch"]),
+        "ended_epochs": epochs(each["ended_epoch"]),
         "results": texts_if_any(each["result"]),
         "errors": texts_if_any(each["error"]),
         "reasons": texts_if_any(each["reason"]),
@@ -267,7 +265,7 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
     }
 
 
-def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
+def success_params(ended: Successes) -> Mapping[str, Any]:
     return {
         "ids": int8s(ended.ids),
         **ended_params(ended.jobs()),
@@ -276,8 +274,8 @@ def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
         "targets": texts_if_any(ended.targets),
         "results": texts_if_any(ended.results),
         "workers": int4s(ended.workers),
-        "started_ages": float8s([now_local - moment for moment in ended.started_local]),
-        "ended_ages": float8s([now_local - moment for moment in ended.ended_local]),
+        "started_epochs": float8s(ended.started_epochs),
+        "ended_epochs": float8s(ended.ended_epochs),
     }
 
 

@@ -29,7 +29,7 @@ from musterd.store.postgres.statements import (
     Params,
     Row,
     Statements,
-    ages,
+    epochs,
     given_params,
     numbers,
     texts,
@@ -50,8 +50,8 @@ class PostgresLeases:
     for_exchanges: Pool
     for_renewals: Pool
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        return await self.exchanger.exchange(ends, claim, now_local)
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
+        return await self.exchanger.exchange(ends, claim)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)
@@ -62,10 +62,8 @@ class PostgresLeases:
         found = await self.statements.run("settled_already", params, self.for_exchanges)
         return frozenset(row[0] for row in found)
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-    ) -> Renewal:
-        params = {**hold_params(holds, now_local), "lease_seconds": lease_seconds}
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float | None) -> Renewal:
+        params = {**hold_params(holds), "lease_seconds": lease_seconds}
         return _renewal(await self.statements.run("renew", params, self.for_renewals))
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
@@ -114,19 +112,19 @@ class PostgresLeases:
         return found
 
 
-def hold_params(held: Sequence[Hold], now_local: float) -> Params:
-    started = [hold for hold in held if hold.started_local is not None]
+def hold_params(held: Sequence[Hold]) -> Params:
+    started = [hold for hold in held if hold.started_epoch is not None]
     return {
         **given_params((hold.id, hold.token) for hold in held),
         "started": numbers(hold.id for hold in started),
         "workers": numbers(hold.worker for hold in started),
-        "started_ages": ages([hold.started_local for hold in started], now_local),
+        "started_epochs": epochs([hold.started_epoch for hold in started]),
     }
 
 
 def _renewal(found: Sequence[Row]) -> Renewal:
-    ((kept, asked, requests),) = found
-    return Renewal(frozenset(kept), dict(zip(asked or (), requests or (), strict=True)))
+    ((kept, asked, requests, now_epoch),) = found
+    return Renewal(frozenset(kept), dict(zip(asked or (), requests or (), strict=True)), now_epoch)
 
 
 def progress_params(notes: Sequence[ProgressNote]) -> Params:

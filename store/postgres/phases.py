@@ -12,7 +12,7 @@ from musterd.store.postgres.statements import (
     Params,
     Row,
     Run,
-    ages,
+    epochs,
     given_params,
     numbers,
     texts,
@@ -26,13 +26,13 @@ class PostgresPhases:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
+    async def begin(self, starts: Sequence[PhaseStart]) -> Mapping[int, Results]:
         in_order = sorted(starts, key=attrgetter("id"))
         params = {
             **given_params((start.id, start.token) for start in in_order),
             "started": numbers(start.id for start in in_order),
             "workers": numbers(start.worker for start in in_order),
-            "started_ages": numbers(now_local - start.started_local for start in in_order),
+            "started_epochs": epochs([start.started_epoch for start in in_order]),
             **_named([(start.id, start.names) for start in in_order]),
             "lease_seconds": None,
         }
@@ -57,7 +57,7 @@ class PostgresPhases:
         return frozenset(row[0] for row in await self._run("advance_phases", params))
 
 
-def phases_ended(settlements: Sequence[Settlement], now_local: float) -> Params | None:
+def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
     """How the phases ended in which these attempts did; None = there are none. All settlements are
     in it, since all of their jobs are locked in one order.
     """
@@ -70,7 +70,7 @@ def phases_ended(settlements: Sequence[Settlement], now_local: float) -> Params 
         "ids": numbers(one.id for one in in_order),
         "every_token": words(one.token for one in in_order),
         "workers": numbers(one.worker for one in in_order),
-        "started_ages": ages([one.started_local for one in in_order], now_local),
+        "started_epochs": epochs([one.started_epoch for one in in_order]),
         "names": texts(end and end.name for end in ends),
         "states": texts(end and end.state.value for end in ends),
         "results": texts(end and end.result for end in ends),

@@ -244,12 +244,11 @@ def tokens(values: Iterable[UUID]) -> str:
     return words(map(known.__getitem__, map(id, given)))
 
 
-def ages(begun_local: Sequence[float | None], now_local: float) -> str:
-    """Seconds since each of these moments."""
-    seconds = [None if one is None else now_local - one for one in begun_local]
-    if None in seconds:
-        return numbers(seconds)
-    return "{" + (("%.6f," * len(seconds)) % tuple(seconds))[:-1] + "}"  # at a third of the cost
+def epochs(moments: Sequence[float | None]) -> str:
+    """To the microsecond, as the server keeps them."""
+    if None in moments:
+        return numbers(moments)
+    return "{" + (("%.6f," * len(moments)) % tuple(moments))[:-1] + "}"  # at a third of the cost
 
 
 def _quoted(text: str) -> str:

@@ -56,31 +56,31 @@ ON_LEASE_LOST = {
 ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
 
 
-def exchange(
-    database: Database, ends: Ends, claim: ClaimRequest | None, now_local: float
-) -> tuple[Exchange, bool]:
+def exchange(database: Database, ends: Ends, claim: ClaimRequest | None) -> tuple[Exchange, bool]:
     """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
         events = JobEvents(database, now)
-        rejected = _succeed(events, ends.successes, now_local)
-        turned = _settle(events, ends.settlements, now_local, rejected)
+        rejected = _succeed(events, ends.successes)
+        turned = _settle(events, ends.settlements, rejected)
         events.write()
         passed_on = [hand_over(database, target) for target in ends.targets]
         exchange_ = Exchange(frozenset(rejected), [], turned=turned)
         if claim is not None:
             claims, aside, full = take(database, claim, now)
-            exchange_ = exchange_._replace(claims=claims, parked=aside, full=full)
+            exchange_ = exchange_._replace(
+                claims=claims, parked=aside, full=full, now_epoch=now / rows.SECOND
+            )
     return exchange_, claim is None and any(passed_on)
 
 
-def _succeed(events: JobEvents, ended: Successes, now_local: float) -> set[int]:
+def _succeed(events: JobEvents, ended: Successes) -> set[int]:
     """Ends these jobs, and records it. Gives the ids of those whose lease is lost, about which
     nothing was written.
     """
     if not ended.ids:
         return set()
     database = events.database
-    wanted = rows.successes(ended, now_local, events.now)
+    wanted = rows.successes(ended)
     ((found,),) = database.rows("held_many", wanted)
     database.execute("settle_plain", wanted)
     held = {job_id: its for job_id, *its in rows.listed(found)}
@@ -105,12 +105,12 @@ def _succeed(events: JobEvents, ended: Successes, now_local: float) -> set[int]:
 
 
 def _settle(
-    events: JobEvents, settlements: Sequence[Settlement], now_local: float, rejected: set[int]
+    events: JobEvents, settlements: Sequence[Settlement], rejected: set[int]
 ) -> dict[int, JobState]:
     """Which became something else than was meant; `rejected` gets those that were refused."""
     turned: dict[int, JobState] = {}
     for one in settlements:
-        ending = rows.settlement(one, now_local, events.now)
+        ending = rows.settlement(one, events.now)
         settle_phase(events, one)
         state = end_attempt(events, ending)
         if state is None:
@@ -153,9 +153,7 @@ def _on_request(request: Request, ending: rows.Params) -> rows.Params:
     }
 
 
-def renew(
-    database: Database, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-) -> Renewal:
+def renew(database: Database, holds: Sequence[Hold], lease_seconds: float | None) -> Renewal:
     requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
         extended = None if lease_seconds is None else now + rows.microseconds(lease_seconds)
@@ -167,17 +165,19 @@ def renew(
                 "worker": hold.worker,
                 "now": now,
                 "lease_expires_at": extended,
-                "started_at": rows.at(hold.started_local, now_local, now),
+                "started_at": rows.at(hold.started_epoch),
             }
             job = held(database, params)
             if job is None or not database.execute("renew", params).rowcount:
                 continue
             requests[hold.id] = job.request
-            if job.state == JobState.ASSIGNED and hold.started_local is not None:
+            if job.state == JobState.ASSIGNED and hold.started_epoch is not None:
                 record_start(events, job, hold.worker)
         events.write()
     return Renewal(
-        frozenset(requests), {id_: asked for id_, asked in requests.items() if asked is not None}
+        frozenset(requests),
+        {id_: asked for id_, asked in requests.items() if asked is not None},
+        now / rows.SECOND,
     )
 
 
@@ -248,12 +248,14 @@ def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
     ran_out = time_text(rows.moment(lease_expires_at), "milliseconds")
     message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
+    ended_at = max(events.now, row[10] or 0)  # its start may be ahead of a clock that was put back
     lost = Settlement(
-        job_id, UUID(bytes=token), attempt, None, None, 0.0, state, AttemptOutcome.LOST,
+        job_id, UUID(bytes=token), attempt, None, None, ended_at / rows.SECOND, state,
+        AttemptOutcome.LOST,
         error=json.dumps({"type": "lease_lost", "message": message}),
         reason=REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
     )  # fmt: skip
-    end_attempt(events, rows.settlement(lost, 0.0, events.now))
+    end_attempt(events, rows.settlement(lost, events.now))
     return Reaped(job_id, kind, attempt, node, state)
 
 
@@ -266,8 +268,8 @@ class SqliteLeases(Part):
     note_progress = called(note_progress)
     reap = called(reap)
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
-        done, leaves_work = await self.call(exchange, ends, claim, now_local)
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
+        done, leaves_work = await self.call(exchange, ends, claim)
         if leaves_work:
             self._hints.ring()
         return done

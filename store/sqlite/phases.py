@@ -20,22 +20,20 @@ from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, Held, JobEvents, held, record_start
 
 
-def begin(
-    database: Database, starts: Sequence[PhaseStart], now_local: float
-) -> Mapping[int, Results]:
+def begin(database: Database, starts: Sequence[PhaseStart]) -> Mapping[int, Results]:
     begun: dict[int, Results] = {}
     with database.writing("beginning phases") as now:
         events = JobEvents(database, now)
         for start in starts:
             job = held(database, _fence(start))
             if job is not None:
-                begun[start.id] = _begin(events, job, start, now_local)
+                begun[start.id] = _begin(events, job, start)
         events.write()
     return begun
 
 
-def _begin(events: JobEvents, job: Held, start: PhaseStart, now_local: float) -> Results:
-    database, now = events.database, events.now
+def _begin(events: JobEvents, job: Held, start: PhaseStart) -> Results:
+    database = events.database
     known = {row[0]: row[1:] for row in database.rows("begun_phases", {"job_id": job.id})}
     for name in known.keys() - set(start.names):
         database.execute("forget_phase", {"job_id": job.id, "name": name})
@@ -51,7 +49,7 @@ def _begin(events: JobEvents, job: Held, start: PhaseStart, now_local: float) ->
     started = {
         **_fence(start),
         "worker": start.worker,
-        "started_at": rows.at(start.started_local, now_local, now),
+        "started_at": rows.at(start.started_epoch),
         "percent": share_percent(len(finished), 0.0, len(start.names)),
     }
     database.execute("mark_running", started)

@@ -91,6 +91,7 @@ class Due(NamedTuple):
     target: str | None
     schedule: str | None
     slot: int | None  # of its schedule
+    created_at: int
 
 
 def claims(due: Sequence[Due], workers: Sequence[int], token: UUID, now: int) -> list[Claim]:
@@ -98,17 +99,17 @@ def claims(due: Sequence[Due], workers: Sequence[int], token: UUID, now: int) ->
         Claim(
             job.id, job.kind, job.payload or "", job.attempt + 1, job.max_attempts, job.forgiven,
             max(0, now - job.run_at) / SECOND, worker, token, job.spent, job.target, job.schedule,
-            moment(job.slot),
+            moment(job.slot), max(now, job.created_at) / SECOND,
         )
         for job, worker in zip(due, chain(workers, repeat(None)), strict=False)
     ]  # fmt: skip
 
 
 def claim(row: Row, token: UUID) -> Claim:
-    *fields, waited, worker, spent, target, schedule, slot = row
+    *fields, waited, worker, spent, target, schedule, slot, claimed_at = row
     waited_seconds = max(0, waited) / SECOND
     rest = (waited_seconds, worker, token, spent, target, schedule, moment(slot))
-    return Claim._make((*fields, *rest))
+    return Claim._make((*fields, *rest, claimed_at / SECOND))
 
 
 def listed(stored: bytes) -> list[Any]:
@@ -129,14 +130,14 @@ ESCAPED = "musterd.sqlite.escaped"
 codecs.register_error(ESCAPED, _escaped)
 
 
-def successes(ended: Successes, now_local: float, now: int) -> Params:
+def successes(ended: Successes) -> Params:
     """Columns: tokens one behind the other, numbers of one width, and of the results where each
     stands in a text of all of them.
     """
     known = {number: one.bytes for number, one in {id(one): one for one in ended.tokens}.items()}
     starts, ends = (
-        _column([now - round((now_local - one) * SECOND) for one in moments])
-        for moments in (ended.started_local, ended.ended_local)
+        _column([round(one * SECOND) for one in moments])
+        for moments in (ended.started_epochs, ended.ended_epochs)
     )
     columns = {
         "ids": json.dumps(ended.ids),
@@ -159,15 +160,15 @@ def _column(numbers: Sequence[int]) -> bytes:
     return ("%20d" * len(numbers) % tuple(numbers)).encode()
 
 
-def settlement(ended: Settlement, now_local: float, now: int) -> dict[str, Any]:
+def settlement(ended: Settlement, now: int) -> dict[str, Any]:
     """With how far the attempt came, where that is not yet written."""
     delay, phase = ended.delay_seconds, ended.phase
     return {
         **ended._asdict(),
         **settlement_key(ended),
         "run_at": None if delay is None else now + microseconds(delay),
-        "started_at": at(ended.started_local, now_local, now),
-        "finished_at": at(ended.ended_local, now_local, now),
+        "started_at": at(ended.started_epoch),
+        "finished_at": at(ended.ended_epoch),
         "phase": phase.name if phase else None,
         "phase_percent": phase.progress if phase else None,
     }
@@ -187,9 +188,8 @@ def settlement_key(ended: Settlement) -> dict[str, Any]:
     }
 
 
-def at(local: float | None, now_local: float, now: int) -> int | None:
-    """A moment of the caller's clock on the store's: as long ago as it was at the call."""
-    return None if local is None else now - microseconds(now_local - local)
+def at(epoch: float | None) -> int | None:
+    return None if epoch is None else microseconds(epoch)
 
 
 def job_columns(row: Row) -> dict[str, Any]:

@@ -72,7 +72,7 @@ async def test_a_retry_waits_its_delay_to_the_millisecond(
         assert after.started_at is not None
         waited = (after.started_at - before.finished_at).total_seconds()
         wanted = delay_seconds(policy, number, job_id, number)
-        assert -1e-6 <= waited - wanted <= 0.002  # the store counts whole microseconds
+        assert -2e-6 <= waited - wanted <= 0.002  # the store counts whole microseconds
 
 
 async def test_a_retry_is_on_time_while_all_workers_but_one_are_busy(stage: Stage) -> None:

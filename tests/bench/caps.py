@@ -86,7 +86,7 @@ async def _drain(engine: Engine, scene: Scene, jobs: int) -> float:
     await engine.jobs.enqueue([NewJob("capped")] * jobs)
     held = await _visit(engine, scene, ())
     if scene.parked:
-        while (await engine.leases.exchange(Ends(), _request(scene), 0.0)).parked:
+        while (await engine.leases.exchange(Ends(), _request(scene))).parked:
             pass
     count, started = 0, time.perf_counter()
     while held:
@@ -94,7 +94,7 @@ async def _drain(engine: Engine, scene: Scene, jobs: int) -> float:
         held = await _visit(engine, scene, held)
     seconds = time.perf_counter() - started
     assert count == jobs
-    await engine.leases.exchange(Ends([_end(one) for one in beside]), None, 0.0)
+    await engine.leases.exchange(Ends([_end(one) for one in beside]), None)
     return jobs / seconds
 
 
@@ -103,11 +103,11 @@ async def _lease_others(engine: Engine, count: int) -> list[Claim]:
         return []
     await engine.jobs.enqueue([NewJob("other")] * count)
     request = attrs.evolve(_request(WITHOUT), workers=tuple(range(count)))
-    return (await engine.leases.exchange(Ends(), request, 0.0)).claims
+    return (await engine.leases.exchange(Ends(), request)).claims
 
 
 async def _visit(engine: Engine, scene: Scene, held: Sequence[Claim]) -> list[Claim]:
-    exchange = await engine.leases.exchange(Ends([_end(one) for one in held]), _request(scene), 0.0)
+    exchange = await engine.leases.exchange(Ends([_end(one) for one in held]), _request(scene))
     assert not exchange.rejected
     return exchange.claims
 

@@ -90,7 +90,7 @@ async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:
         await engine.jobs.enqueue(jobs)
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(count)), 0, 30.0)
         now = trio.current_time()
-        claims = (await engine.leases.exchange(Ends(), request, now)).claims
+        claims = (await engine.leases.exchange(Ends(), request)).claims
         ended = [
             Settlement(
                 one.id, one.token, one.attempt, one.worker, now, now,
@@ -98,7 +98,7 @@ async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:
             )
             for one in claims
         ]  # fmt: skip
-        await engine.leases.exchange(Ends(ended), None, now)
+        await engine.leases.exchange(Ends(ended), None)
         due += TICK_SECONDS
         await trio.sleep_until(due)
 

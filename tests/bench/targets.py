@@ -137,7 +137,7 @@ async def _measured(engine: Engine, prepare: Callable[[], None] | None) -> float
     for _ in range(CLAIMS):
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(BATCH)), 0, 3600.0)
         started = time.perf_counter()
-        exchange = await engine.leases.exchange(Ends(), request, 0.0)
+        exchange = await engine.leases.exchange(Ends(), request)
         seconds.append(time.perf_counter() - started)
         assert len(exchange.claims) == BATCH
     await engine.close()

@@ -39,4 +39,5 @@ STATEMENTS = {
     "M2": "a claim of which no reply came is asked for by its token, in time",
     "M3": "in calm no lease runs out: who lives renews it, who leaves gives the job back",
     "M4": "a claim takes the first jobs that may run, and hands them out in their order",
+    "M5": "on a node starts are in the order in which jobs began, between making and end of each",
 }

@@ -50,6 +50,7 @@ from tests.checker.invariants.owning_seen import (
     TokensOfHandlers,
 )
 from tests.checker.invariants.processes import DrainEnds, StuckIsRestarted
+from tests.checker.invariants.starting import StartsInOrder
 from tests.checker.invariants.targets import Targets, TargetsSeen
 from tests.checker.invariants.timing import (
     DelayedSeen,
@@ -95,4 +96,5 @@ ALL: tuple[type[Invariant], ...] = (
     *(UnknownClaims,),
     *(NothingLeft,),
     *(InOrder,),
+    *(StartsInOrder,),
 )

@@ -23,7 +23,7 @@ from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.schedules import Firing
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, OPTIONS, SCHEMA, closing_engine, ending, put
+from tests.contract.rigs import LEASE_SECONDS, OPTIONS, SCHEMA, closing_engine, ending, put
 from tests.fix_postgres import FreshDatabase
 from tests.support.command import Home, eventually
 from tests.support.pgbouncer import PgBouncer, running
@@ -76,14 +76,14 @@ async def test_a_cap_holds_and_work_is_shared_once(scene: Scene, engine: Postgre
         async with closing_engine(scene.engine()) as own:
             while len(taken) < JOBS:
                 request = ClaimRequest(uuid4(), f"n{node}", (1, 2), 0, LEASE_SECONDS, (), MOST)
-                claims = (await own.leases.exchange(Ends(), request, LOCAL)).claims
+                claims = (await own.leases.exchange(Ends(), request)).claims
                 taken.extend(claim.id for claim in claims)
                 held.extend(claim.id for claim in claims)
                 assert len(held) <= MOST
                 await trio.sleep(0.01)
                 for claim in claims:
                     held.remove(claim.id)
-                await own.leases.exchange(Ends([ending(claim) for claim in claims]), None, LOCAL)
+                await own.leases.exchange(Ends([ending(claim) for claim in claims]), None)
 
     with trio.fail_after(ENOUGH_SECONDS):
         async with trio.open_nursery() as nursery:

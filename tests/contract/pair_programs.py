@@ -33,7 +33,7 @@ from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.postgres.statements import Params, given_params, numbers, texts
 from musterd.store.retention import RetentionTask
 from tests.contract.retention_tools import HOUR, all_after
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
+from tests.contract.rigs import LEASE_SECONDS, ending
 from tests.contract.sessions import Connection, Row, Statement, statement_of
 
 NARROW: Caps = (("narrow", 1),)
@@ -137,9 +137,9 @@ def settling(
 ) -> Callable[[Actor], list[Step]]:
     def steps(actor: Actor) -> list[Step]:
         ends = [ending(actor.held, state, outcome, **values)]
-        params = settlement_params(ends, LOCAL)
+        params = settlement_params(ends)
         settle: list[Step] = [Statement("settle", params)]
-        if (phases := phases_ended(ends, LOCAL)) is not None:
+        if (phases := phases_ended(ends)) is not None:
             settle[:0] = [Statement("lock_leases", params), Statement("settle_phases", phases)]
         return _passing_on(Ends(ends), settle)
 
@@ -155,8 +155,9 @@ def _passing_on(ends: Ends, settle: list[Step]) -> list[Step]:
 
 
 def succeed_plainly(actor: Actor) -> list[Step]:
-    ended = Successes.of([actor.held], [1], [LOCAL - 1], [LOCAL], [None])
-    settle: list[Step] = [Statement("settle_successes", success_params(ended, LOCAL))]
+    moment = [actor.held.claimed_epoch]
+    ended = Successes.of([actor.held], [1], moment, moment, [None], [0.0])
+    settle: list[Step] = [Statement("settle_successes", success_params(ended))]
     return _passing_on(Ends(successes=ended), settle)
 
 
@@ -174,8 +175,8 @@ def renew_both(actor: Actor) -> list[Step]:
 
 
 def _renewing(*claims: Claim) -> list[Step]:
-    holds = [Hold(one.id, one.token, 1, LOCAL - 1) for one in claims]
-    return [Statement("renew", {**hold_params(holds, LOCAL), "lease_seconds": LEASE_SECONDS})]
+    holds = [Hold(one.id, one.token, 1, one.claimed_epoch) for one in claims]
+    return [Statement("renew", {**hold_params(holds), "lease_seconds": LEASE_SECONDS})]
 
 
 def of_the_other(do: Callable[[Actor], list[Step]]) -> Callable[[Actor], list[Step]]:
@@ -191,7 +192,7 @@ def of_the_other(do: Callable[[Actor], list[Step]]) -> Callable[[Actor], list[St
 def succeed_both(actor: Actor) -> list[Step]:
     assert actor.beside is not None
     both = [ending(one, JobState.SUCCEEDED) for one in (actor.held, actor.beside)]
-    return [Statement("settle", settlement_params(both, LOCAL))]
+    return [Statement("settle", settlement_params(both))]
 
 
 def note_progress(actor: Actor) -> list[Step]:
@@ -200,11 +201,11 @@ def note_progress(actor: Actor) -> list[Step]:
 
 
 def begin_phases(actor: Actor) -> list[Step]:
-    start = PhaseStart(actor.held.id, actor.held.token, 1, LOCAL - 1, NAMES)
+    start = PhaseStart(actor.held.id, actor.held.token, 1, actor.held.claimed_epoch, NAMES)
     return [
         Statement("begin_phases", {
             **given_params([(start.id, start.token)]), "started": numbers([start.id]),
-            "workers": numbers([1]), "started_ages": numbers([1.0]),
+            "workers": numbers([1]), "started_epochs": numbers([start.started_epoch]),
             "phase_ids": numbers([start.id] * len(NAMES)), "phase_names": texts(NAMES),
             "lease_seconds": None,
         }),

@@ -8,14 +8,14 @@ from musterd.store.events import Event, EventFilter
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.leases import Claim, ReapRequest, ReapRule
 from musterd.store.phases import KindRule, PhaseStart, PhaseStep
-from tests.contract.rigs import LOCAL, take
+from tests.contract.rigs import take
 
 NAMES = ("download", "process", "upload")
 RULE = ReapRule("requeue", 5)
 
 
 def start_of(claim: Claim, names: tuple[str, ...] = NAMES) -> PhaseStart:
-    return PhaseStart(claim.id, claim.token, claim.worker, LOCAL - 1, names)
+    return PhaseStart(claim.id, claim.token, claim.worker, claim.claimed_epoch, names)
 
 
 def step_of(claim: Claim, finished: str, next_: str, **values: Any) -> PhaseStep:
@@ -32,7 +32,7 @@ async def begun(engine: Engine, names: tuple[str, ...] = NAMES) -> Claim:
     """A job of the kind `video` whose first attempt has begun its phases."""
     await engine.jobs.enqueue([NewJob("video")])
     (claim,) = await take(engine)
-    assert await engine.phases.begin([start_of(claim, names)], LOCAL) == {claim.id: {}}
+    assert await engine.phases.begin([start_of(claim, names)]) == {claim.id: {}}
     return claim
 
 

@@ -7,7 +7,7 @@ from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.retention import Ages, BatchResult, JobPosition, RetentionTask
-from tests.contract.rigs import LOCAL, Rig, SqliteRig, ending, settle, take_one
+from tests.contract.rigs import Rig, SqliteRig, ending, settle, take_one
 
 HOUR = 3_600.0
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED
@@ -31,10 +31,9 @@ async def end(
     state: JobState = S,
     *,
     attempts: int = 1,
-    ended_local: float = LOCAL - 1,
     **options: Any,
 ) -> int:
-    """A job that has ended, a second ago unless told otherwise."""
+    """A job that has ended."""
     (job_id,) = await engine.jobs.enqueue([NewJob(options.pop("kind", "report"), **options)])
     for _ in range(attempts - 1):
         claim = await take_one(engine)
@@ -42,7 +41,7 @@ async def end(
     claim = await take_one(engine)
     assert claim.id == job_id
     error = '{"type": "E", "message": "m"}' if state is F else None
-    await settle(engine, ending(claim, state, error=error, ended_local=ended_local))
+    await settle(engine, ending(claim, state, error=error))
     return job_id
 
 

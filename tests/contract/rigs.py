@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -22,7 +23,6 @@ from musterd.store.postgres.setup import StoreOptions
 from musterd.store.sqlite.engine import SqliteEngine
 
 START = 1_800_000_000.0  # where the clock of the SQLite rigs stands
-LOCAL = 5_000.0  # the caller's own clock, for both
 SCHEMA = "musterd"
 LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
@@ -216,7 +216,7 @@ async def visit(
     """Settles these, and claims for workers 1, 2, 3, …; `more` are other fields of the request."""
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
-    return await engine.leases.exchange(Ends(settlements), attrs.evolve(request, **more), LOCAL)
+    return await engine.leases.exchange(Ends(settlements), attrs.evolve(request, **more))
 
 
 async def take(
@@ -231,7 +231,7 @@ async def take_one(engine: Engine, node: str = "north") -> Claim:
 
 
 async def settle(engine: Engine, *settlements: Settlement) -> Exchange:
-    return await engine.leases.exchange(Ends(settlements), None, LOCAL)
+    return await engine.leases.exchange(Ends(settlements), None)
 
 
 def ending(
@@ -240,14 +240,14 @@ def ending(
     outcome: AttemptOutcome | None = None,
     **values: Any,
 ) -> Settlement:
-    """A settlement of a job that ran from 3 s to 1 s ago."""
+    """A settlement of a job that was done with as soon as it was claimed."""
     return Settlement(
         claim.id,
         claim.token,
         claim.attempt,
         claim.worker,
-        values.pop("started_local", LOCAL - 3),
-        values.pop("ended_local", LOCAL - 1),
+        values.pop("started_epoch", claim.claimed_epoch),
+        values.pop("ended_epoch", claim.claimed_epoch),
         state,
         outcome or OUTCOMES[state],
         target=claim.target,
@@ -262,6 +262,10 @@ OUTCOMES = {
     JobState.PAUSED: AttemptOutcome.PAUSED,
     JobState.QUEUED: AttemptOutcome.RETRYING,
 }
+
+
+def moment_of(epoch: float) -> datetime:
+    return datetime.fromtimestamp(epoch, UTC)
 
 
 async def put(engine: Engine, *priorities: int, kind: str = "report") -> list[int]:

@@ -18,7 +18,7 @@ from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import hold_params, reap_params
 from musterd.store.postgres.statements import texts
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
+from tests.contract.rigs import LEASE_SECONDS, ending
 from tests.contract.sessions import (
     Connection,
     Running,
@@ -88,7 +88,7 @@ def claiming(workers: int, name: str) -> list[Statement]:
 
 
 def settling(claim: Claim, state: JobState) -> list[Statement]:
-    end = settlement_params([ending(claim, state, delay_seconds=None)], LOCAL)
+    end = settlement_params([ending(claim, state, delay_seconds=None)])
     return [
         Statement("lock_targets", {"targets": TARGETS}),
         Statement("settle", end),
@@ -103,7 +103,7 @@ def reaping() -> list[Statement]:
 
 
 def renewing(claim: Claim) -> list[Statement]:
-    params = hold_params([Hold(claim.id, claim.token, None, None)], LOCAL)
+    params = hold_params([Hold(claim.id, claim.token, None, None)])
     return [Statement("renew", {**params, "lease_seconds": LEASE_SECONDS})]
 
 

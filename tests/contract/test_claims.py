@@ -8,7 +8,7 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig, ending, ids, put, settle, state_of, take, take_one
 
 
 async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> None:
@@ -189,7 +189,7 @@ async def test_what_was_settled_or_lost_is_not_read_back_as_a_claim(rig: Rig) ->
 async def test_settling_and_claiming_happen_together(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     claim = await take_one(rig.engine)
-    visit = await rig.engine.leases.exchange(Ends([ending(claim)]), _request(), LOCAL)
+    visit = await rig.engine.leases.exchange(Ends([ending(claim)]), _request())
     assert visit.rejected == frozenset()
     assert len(visit.claims) == 1
     assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED

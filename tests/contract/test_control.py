@@ -96,6 +96,7 @@ async def test_a_cancel_does_not_lengthen_the_attempt_that_was_paused(rig: Rig) 
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, JobState.PAUSED, error=ERROR))
+    rig.pass_time(1)
     (paused,) = (await look(rig, claim.id)).attempts
     await rig.engine.control.apply(Action.CANCEL, claim.id)
     record = await look(rig, claim.id)

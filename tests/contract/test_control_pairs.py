@@ -22,7 +22,6 @@ from musterd.store.leases import Claim, ClaimRequest, Ends, Hold, ReapRequest, R
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
     LEASE_SECONDS,
-    LOCAL,
     SCHEMA,
     PostgresRig,
     Rig,
@@ -55,12 +54,12 @@ async def _claim(engine: Engine, job: Job) -> bool:
 
 async def _taken(engine: Engine, lease_seconds: float, ahead: int = 0) -> list[Claim]:
     request = ClaimRequest(uuid4(), "n", () if ahead else (1,), ahead, lease_seconds)
-    return (await engine.leases.exchange(Ends(), request, LOCAL)).claims
+    return (await engine.leases.exchange(Ends(), request)).claims
 
 
 async def _start(engine: Engine, job: Job) -> bool:
-    hold = Hold(job.id, job.claims[0].token, 1, LOCAL - 1)
-    return job.id in (await engine.leases.renew([hold], LEASE_SECONDS, LOCAL)).kept
+    hold = Hold(job.id, job.claims[0].token, 1, job.claims[0].claimed_epoch)
+    return job.id in (await engine.leases.renew([hold], LEASE_SECONDS)).kept
 
 
 def _settles(state: JobState, outcome: AttemptOutcome, *, forgive: bool = False) -> Happening:

@@ -12,7 +12,7 @@ from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState
 from tests.contract.asking import put_one
 from tests.contract.event_tools import everything, since, told, types_told
-from tests.contract.rigs import LOCAL, Rig, ending, put, settle, take, take_one
+from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 TOLD_ERROR = {"type": "Boom", "message": "it broke"}
@@ -63,13 +63,13 @@ async def test_a_start_is_told_once_by_the_renewal_that_writes_it(rig: Rig) -> N
     job_id = await put_one(rig.engine)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
     hold = hold_of(claim, worker=None, started=None)
-    await rig.engine.leases.renew([hold], 30, LOCAL)
+    await rig.engine.leases.renew([hold], 30)
     assert await since(rig.engine, job_id, 1) == [
         ("assigned", {"attempt": 1, "node": "north", "worker": None})
     ]
-    started = hold_of(claim, worker=4, started=LOCAL - 2)
+    started = hold_of(claim, worker=4, started=claim.claimed_epoch)
     for _ in range(3):  # the first reply may have been lost
-        await rig.engine.leases.renew([started], 30, LOCAL)
+        await rig.engine.leases.renew([started], 30)
     await settle(rig.engine, ending(claim))
     assert await since(rig.engine, job_id, 2) == [
         ("started", {"attempt": 1, "node": "north", "worker": 4}),
@@ -88,7 +88,7 @@ async def test_a_start_that_was_not_written_is_told_before_the_end(rig: Rig) -> 
         rig.engine,
         ending(first),
         ending(second, JobState.FAILED, error=ERROR)._replace(worker=2),
-        ending(third, JobState.QUEUED, AttemptOutcome.RELEASED, started_local=None),
+        ending(third, JobState.QUEUED, AttemptOutcome.RELEASED, started_epoch=None),
     )
     assert await since(rig.engine, first.id, 1) == [STARTED, ("succeeded", {"attempt": 1})]
     assigned = ("assigned", {"attempt": 1, "node": "north", "worker": None})
@@ -145,9 +145,7 @@ async def test_what_is_settled_and_claimed_in_one_visit_is_told_in_order(rig: Ri
     job_id = await put_one(rig.engine)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
     end = ending(claim, JobState.QUEUED, delay_seconds=0, error=ERROR)
-    await rig.engine.leases.exchange(
-        Ends([end]), ClaimRequest(uuid4(), "north", (1,), 0, 30), LOCAL
-    )
+    await rig.engine.leases.exchange(Ends([end]), ClaimRequest(uuid4(), "north", (1,), 0, 30))
     assert await types_told(rig.engine, job_id) == [
         "enqueued", "assigned", "started", "retrying", "started",
     ]  # fmt: skip
@@ -203,8 +201,8 @@ async def test_how_far_an_attempt_came_is_written_and_told_before_its_end(rig: R
 async def test_the_last_phase_is_completed_before_its_job_succeeds(rig: Rig) -> None:
     job_id = await put_one(rig.engine)
     claim = await take_one(rig.engine)
-    start = PhaseStart(job_id, claim.token, claim.worker, LOCAL, ("upload",))
-    await rig.engine.phases.begin([start], LOCAL)
+    start = PhaseStart(job_id, claim.token, claim.worker, claim.claimed_epoch, ("upload",))
+    await rig.engine.phases.begin([start])
     await settle(rig.engine, ending(claim, phase=PhaseEnd("upload", PhaseState.SUCCEEDED)))
     completed = {"attempt": 1, "phase": "upload", "progress": 100, "overall": 100}
     assert (await since(rig.engine, job_id, 2))[-2:] == [

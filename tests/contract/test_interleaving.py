@@ -18,7 +18,6 @@ from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.pair_programs import claiming
 from tests.contract.rigs import (
-    LOCAL,
     SCHEMA,
     PostgresRig,
     Rig,
@@ -162,8 +161,8 @@ class TestPostgresRowLocks:
         hold = Hold(claim.id, claim.token, None, None)
         async with row_locked(locks, claim.id, LEASE):
             with pytest.raises(StoreUnavailable):
-                await locks.engine.leases.renew([hold], 30, LOCAL)
-        assert (await locks.engine.leases.renew([hold], 30, LOCAL)).kept == {claim.id}
+                await locks.engine.leases.renew([hold], 30)
+        assert (await locks.engine.leases.renew([hold], 30)).kept == {claim.id}
 
 
 class TestSqliteWriteLock:
@@ -184,7 +183,7 @@ class TestSqliteWriteLock:
             lambda: put(engine, 0),
             lambda: take(engine),
             lambda: settle(engine, ending(claim)),
-            lambda: engine.leases.renew([Hold(claim.id, claim.token, None, None)], 30, LOCAL),
+            lambda: engine.leases.renew([Hold(claim.id, claim.token, None, None)], 30),
             lambda: engine.leases.reap(REQUEUE),
         ]
         with closing(sqlite3.connect(impatient.path, isolation_level=None)) as other:

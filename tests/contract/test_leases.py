@@ -9,10 +9,10 @@ from musterd.store.leases import Claim, Hold, Reaped, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
 from tests.contract.rigs import (
     LEASE_SECONDS,
-    LOCAL,
     Rig,
     ending,
     ids,
+    moment_of,
     put,
     settle,
     state_of,
@@ -23,8 +23,8 @@ from tests.contract.rigs import (
 REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
 
 
-def hold(claim: Claim, worker: int | None = None, started_local: float | None = None) -> Hold:
-    return Hold(claim.id, claim.token, worker, started_local)
+def hold(claim: Claim, worker: int | None = None, started_epoch: float | None = None) -> Hold:
+    return Hold(claim.id, claim.token, worker, started_epoch)
 
 
 async def lease_left(rig: Rig, job_id: int) -> float:
@@ -40,27 +40,27 @@ async def test_a_renewal_extends_the_lease_from_now(rig: Rig) -> None:
     claim = await take_one(rig.engine)
     for _ in range(3):
         rig.pass_time(25)
-        assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+        assert (await rig.engine.leases.renew([hold(claim)], 30)).kept == {claim.id}
         assert await rig.engine.leases.reap(REQUEUE) == []
     assert await lease_left(rig, claim.id) == 30
 
 
 async def test_a_renewal_of_nothing_is_nothing(rig: Rig) -> None:
-    assert (await rig.engine.leases.renew([], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([], 30)).kept == frozenset()
 
 
 async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     started, waiting = await take(rig.engine, workers=0, ahead=2)
     rig.pass_time(10)
-    held = [hold(started, 7, LOCAL - 4), hold(waiting)]
-    assert (await rig.engine.leases.renew(held, 30, LOCAL)).kept == {started.id, waiting.id}
+    held = [hold(started, 7, started.claimed_epoch + 4), hold(waiting)]
+    renewal = await rig.engine.leases.renew(held, 30)
+    assert renewal.kept == {started.id, waiting.id}
     record = await rig.engine.jobs.get(started.id)
     assert record is not None
-    assert record.started_at is not None
-    assert record.heartbeat_at is not None
     assert (record.state, record.worker) == (JobState.RUNNING, 7)
-    assert (record.heartbeat_at - record.started_at).total_seconds() == 4
+    assert record.started_at == moment_of(started.claimed_epoch + 4)
+    assert record.heartbeat_at == moment_of(renewal.now_epoch)
     assert await state_of(rig.engine, waiting.id) is JobState.ASSIGNED
 
 
@@ -68,7 +68,7 @@ async def test_a_later_renewal_leaves_start_and_worker_alone(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     before = await rig.engine.jobs.get(claim.id)
-    await rig.engine.leases.renew([hold(claim, None, LOCAL - 500)], 30, LOCAL)
+    await rig.engine.leases.renew([hold(claim, None, claim.claimed_epoch + 500)], 30)
     after = await rig.engine.jobs.get(claim.id)
     assert before is not None
     assert after is not None
@@ -79,7 +79,7 @@ async def test_a_lease_that_ran_out_but_was_not_reaped_still_lets_its_job_end(ri
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.pass_time(500)
-    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([hold(claim)], 30)).kept == frozenset()
     assert (await settle(rig.engine, ending(claim))).rejected == frozenset()
     assert await rig.engine.leases.reap(REQUEUE) == []
 
@@ -96,13 +96,13 @@ async def test_a_renewal_loses_exactly_what_is_no_longer_held(rig: Rig) -> None:
     )
     await take_one(rig.engine)
     rig.pass_time(20)
-    await rig.engine.leases.renew([hold(claim) for claim in claims[3:]], 30, LOCAL)
+    await rig.engine.leases.renew([hold(claim) for claim in claims[3:]], 30)
     rig.pass_time(15)
     # Of those not renewed only `reaped` was still leased; the new claim has its own token and time.
     assert reaped.id in {one.id for one in await rig.engine.leases.reap(REQUEUE)}
     held = [hold(claim) for claim in claims if claim is not stranger]
     held += [hold(stranger._replace(token=uuid4())), hold(kept._replace(id=999_999))]
-    assert (await rig.engine.leases.renew(held, 30, LOCAL)).kept == {kept.id}
+    assert (await rig.engine.leases.renew(held, 30)).kept == {kept.id}
 
 
 async def test_a_write_after_the_reap_is_fenced(rig: Rig) -> None:
@@ -112,11 +112,11 @@ async def test_a_write_after_the_reap_is_fenced(rig: Rig) -> None:
     assert ids_of_reaped(await rig.engine.leases.reap(REQUEUE)) == [claim.id]
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
     assert await rig.engine.leases.settled_already([ending(claim)]) == frozenset()
-    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([hold(claim)], 30)).kept == frozenset()
     again = await take_one(rig.engine)
     assert (again.id, again.attempt) == (claim.id, 2)
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
-    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([hold(claim)], 30)).kept == frozenset()
     assert await state_of(rig.engine, claim.id) is JobState.RUNNING
 
 
@@ -135,7 +135,7 @@ async def test_starting_again_takes_no_lease_from_a_living_daemon(shared: Rig) -
     claim = await take_one(shared.engine)
     assert await shared.engine.start_node("north") == 0
     assert await shared.engine.leases.reap(REQUEUE) == []
-    assert (await shared.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+    assert (await shared.engine.leases.renew([hold(claim)], 30)).kept == {claim.id}
 
 
 class TestOneDaemonAFile:
@@ -189,10 +189,10 @@ async def test_a_lease_that_has_run_out_is_not_renewed(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     gone, kept = await take_one(rig.engine), await take_one(rig.engine)
     rig.expire(gone.id)
-    holds = [hold(gone, 1, LOCAL), hold(kept, 1, LOCAL)]
-    heard = await rig.engine.leases.renew(holds, None, LOCAL)
+    holds = [hold(gone, 1, gone.claimed_epoch), hold(kept, 1, kept.claimed_epoch)]
+    heard = await rig.engine.leases.renew(holds, None)
     assert heard.kept == {gone.id, kept.id}  # it stands until it is reaped, and is told of requests
-    renewal = await rig.engine.leases.renew(holds, LEASE_SECONDS, LOCAL)
+    renewal = await rig.engine.leases.renew(holds, LEASE_SECONDS)
     assert renewal.kept == {kept.id}
     reaped = await rig.engine.leases.reap(REQUEUE)
     assert [one.id for one in reaped] == [gone.id]

@@ -15,7 +15,7 @@ from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.leases import hold_params, progress_params
 from tests.contract.event_tools import types_told
-from tests.contract.rigs import LOCAL, SCHEMA, PostgresRig, ending, put, settle, state_of, take
+from tests.contract.rigs import SCHEMA, PostgresRig, ending, put, settle, state_of, take
 from tests.contract.sessions import Connection, Statement
 from tests.contract.test_successes import succeed
 
@@ -59,7 +59,7 @@ async def until_one_waits(rig: PostgresRig) -> None:
 
 
 def renewing(*claims: Claim) -> Statement:
-    params = hold_params([Hold(one.id, one.token, None, None) for one in claims], LOCAL)
+    params = hold_params([Hold(one.id, one.token, None, None) for one in claims])
     return Statement("renew", {**params, "lease_seconds": 30.0})
 
 
@@ -105,12 +105,12 @@ async def test_two_settlements_of_a_lease_take_out_each_its_own(
 async def test_a_renewal_brings_back_nothing_that_has_ended(postgres_rig: PostgresRig) -> None:
     await put(postgres_rig.engine, *[0] * 2)
     claims = await take(postgres_rig.engine, workers=1, ahead=1)
-    holds = [Hold(one.id, one.token, 1, LOCAL - 1) for one in claims]
+    holds = [Hold(one.id, one.token, 1, one.claimed_epoch) for one in claims]
     replies: list[Any] = []
-    call = lambda: postgres_rig.engine.leases.renew(holds, 30, LOCAL)  # noqa: E731
+    call = lambda: postgres_rig.engine.leases.renew(holds, 30)  # noqa: E731
     async with while_it_waits(postgres_rig, call, replies) as session:
         end = ending(claims[0], JobState.QUEUED, AttemptOutcome.RELEASED)
-        Statement("settle", settlement_params([end], LOCAL)).run(session)
+        Statement("settle", settlement_params([end])).run(session)
     assert [one.kept for one in replies] == [{claims[1].id}]
     assert postgres_rig.raw("select id from in_hand") == [(claims[1].id,)]
 
@@ -125,7 +125,7 @@ async def test_a_note_that_waits_for_the_end_of_its_attempt_is_fenced(
     call = lambda: postgres_rig.engine.leases.note_progress([note])  # noqa: E731
     async with while_it_waits(postgres_rig, call, replies) as session:
         end = ending(claim, JobState.QUEUED, AttemptOutcome.RELEASED)
-        Statement("settle", settlement_params([end], LOCAL)).run(session)
+        Statement("settle", settlement_params([end])).run(session)
     assert replies == [frozenset()]
     (again,) = await take(postgres_rig.engine)
     assert (again.id, again.attempt) == (claim.id, 2)

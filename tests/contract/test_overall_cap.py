@@ -21,7 +21,6 @@ from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from tests.contract.rigs import (
     LEASE_SECONDS,
-    LOCAL,
     OPTIONS,
     PostgresRig,
     Rig,
@@ -178,7 +177,7 @@ async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renew
     rig.pass_time(2 * LEASE_SECONDS)
     assert (await bounded(rig.engine, 4)).claims == []
     first = held[0]
-    await rig.engine.leases.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS, LOCAL)
+    await rig.engine.leases.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS)
     assert (await bounded(rig.engine, 4)).claims == []
     reaped = await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 9))
     assert len(reaped) == 4  # a renewal that comes so late extends nothing

@@ -20,7 +20,7 @@ from tests.contract.phase_tools import (
     told,
     types_told,
 )
-from tests.contract.rigs import LOCAL, Rig, ending, settle, state_of, take, take_one
+from tests.contract.rigs import Rig, ending, settle, state_of, take, take_one
 
 FAILED = '{"type": "Boom", "message": "it broke"}'
 
@@ -61,7 +61,7 @@ async def test_what_is_sent_again_is_written_counted_and_told_once(rig: Rig) -> 
     engine = rig.engine
     claim = await begun(engine)
     await engine.leases.note_progress([note(claim, "download", 20.0, 60.0)])
-    assert await engine.phases.begin([start_of(claim)], LOCAL) == {claim.id: {}}
+    assert await engine.phases.begin([start_of(claim)]) == {claim.id: {}}
     phase = (await look(engine, claim.id)).phases[0]
     assert (phase.attempts, phase.progress) == (1, 60.0)
     step = step_of(claim, "download", "process", result="1", spent='{"tokens": 5}')
@@ -83,7 +83,7 @@ async def test_who_has_lost_the_lease_writes_nothing(rig: Rig) -> None:
     engine = rig.engine
     claim = await begun(engine)
     before = await look(engine, claim.id)
-    assert await engine.phases.begin([stolen(start_of(claim))], LOCAL) == {}
+    assert await engine.phases.begin([stolen(start_of(claim))]) == {}
     assert await engine.phases.advance([stolen(step_of(claim, "download", "process"))]) == set()
     end = PhaseEnd("download", PhaseState.SUCCEEDED, "1", names=NAMES)
     done = await settle(engine, stolen(ending(claim, phase=end)))
@@ -91,7 +91,7 @@ async def test_who_has_lost_the_lease_writes_nothing(rig: Rig) -> None:
     assert await look(engine, claim.id) == before
     rig.pass_time(60)
     await reap(engine)
-    assert await engine.phases.begin([start_of(claim)], LOCAL) == {}
+    assert await engine.phases.begin([start_of(claim)]) == {}
     assert await engine.phases.advance([step_of(claim, "download", "process")]) == set()
     assert (await settle(engine, ending(claim, phase=end))).rejected == {claim.id}
     assert await shown(engine, claim.id) == "pending pending pending"
@@ -103,7 +103,7 @@ async def test_of_several_in_one_call_each_is_taken_or_refused_by_itself(rig: Ri
     await engine.jobs.enqueue([NewJob("video")] * 3)
     claims = await take(engine, workers=3)
     starts = [start_of(one) for one in reversed(claims)]
-    done = await engine.phases.begin([stolen(starts[0]), *starts[1:]], LOCAL)
+    done = await engine.phases.begin([stolen(starts[0]), *starts[1:]])
     assert done == {claims[0].id: {}, claims[1].id: {}}
     steps = [step_of(one, "download", "process", result=str(one.id)) for one in claims]
     taken = await engine.phases.advance([steps[1], stolen(steps[0]), steps[2]])
@@ -122,9 +122,7 @@ async def test_finished_phases_are_kept_through_a_retry(rig: Rig) -> None:
     assert await shown(engine, claim.id) == "succeeded pending pending"
     again = await take_one(engine)
     assert overall(await look(engine, claim.id)) == 33  # before anything is known of this attempt
-    assert await engine.phases.begin([start_of(again)], LOCAL) == {
-        claim.id: {"download": '"got it"'}
-    }
+    assert await engine.phases.begin([start_of(again)]) == {claim.id: {"download": '"got it"'}}
     record = await look(engine, claim.id)
     assert [phase.attempts for phase in record.phases] == [1, 2, 0]
     assert [phase.state for phase in record.phases] == ["succeeded", "running", "pending"]
@@ -136,11 +134,11 @@ async def test_finished_phases_are_kept_through_a_retry(rig: Rig) -> None:
 async def test_a_phase_is_fenced_though_others_of_its_claim_are_in_hand(rig: Rig) -> None:
     await rig.engine.jobs.enqueue([NewJob("video")] * 2)
     given_back, other = await take(rig.engine, workers=2)
-    await rig.engine.phases.begin([start_of(given_back), start_of(other)], LOCAL)
+    await rig.engine.phases.begin([start_of(given_back), start_of(other)])
     await settle(rig.engine, ending(given_back, JobState.QUEUED, AttemptOutcome.RELEASED))
     shown_before = await shown(rig.engine, given_back.id)
     assert await rig.engine.phases.advance([step_of(given_back, "download", "process")]) == set()
-    assert await rig.engine.phases.begin([start_of(given_back)], LOCAL) == {}
+    assert await rig.engine.phases.begin([start_of(given_back)]) == {}
     end = PhaseEnd("download", PhaseState.SUCCEEDED, "1", names=NAMES)
     await settle(rig.engine, ending(given_back, JobState.FAILED, phase=end))
     assert await shown(rig.engine, given_back.id) == shown_before
@@ -155,7 +153,7 @@ async def test_finished_phases_are_kept_when_the_lease_is_lost(rig: Rig) -> None
     await reap(engine)
     assert await shown(engine, claim.id) == "succeeded pending pending"
     again = await take_one(engine)
-    assert await engine.phases.begin([start_of(again)], LOCAL) == {claim.id: {"download": None}}
+    assert await engine.phases.begin([start_of(again)]) == {claim.id: {"download": None}}
     assert await engine.phases.advance([step_of(claim, "process", "upload")]) == set()
     assert await shown(engine, claim.id) == "succeeded running pending"
 
@@ -170,13 +168,13 @@ async def test_finished_phases_are_kept_through_pause_failure_and_resume(rig: Ri
     assert await shown(engine, claim.id) == "succeeded pending pending"
     assert (await engine.control.apply(Action.RESUME, claim.id)).allowed
     again = await take_one(engine)
-    assert await engine.phases.begin([start_of(again)], LOCAL) == {claim.id: {"download": "1"}}
+    assert await engine.phases.begin([start_of(again)]) == {claim.id: {"download": "1"}}
     failed = PhaseEnd("process", PhaseState.FAILED)
     await settle(engine, ending(again, JobState.FAILED, error=FAILED, phase=failed))
     assert (await engine.control.apply(Action.RESUME, claim.id)).allowed
     assert await shown(engine, claim.id) == "succeeded pending pending"
     last = await take_one(engine)
-    begin = await engine.phases.begin([start_of(last)], LOCAL)
+    begin = await engine.phases.begin([start_of(last)])
     assert begin == {claim.id: {"download": "1"}}
 
 
@@ -187,7 +185,7 @@ async def test_all_phases_may_be_finished_when_an_attempt_begins(rig: Rig) -> No
     await settle(engine, ending(claim, JobState.PAUSED, phase=end))
     await engine.control.apply(Action.RESUME, claim.id)
     again = await take_one(engine)
-    begin = await engine.phases.begin([start_of(again, ("only",))], LOCAL)
+    begin = await engine.phases.begin([start_of(again, ("only",))])
     assert begin == {claim.id: {"only": "1"}}
     assert (await look(engine, claim.id)).phases[0].attempts == 1
 
@@ -200,9 +198,7 @@ async def test_a_kind_may_have_other_phases_by_the_next_attempt(rig: Rig) -> Non
     await settle(engine, ending(claim, JobState.QUEUED, delay_seconds=0.0, error=FAILED))
     again = await take_one(engine)
     names = ("check", "process", "publish")
-    assert await engine.phases.begin([start_of(again, names)], LOCAL) == {
-        claim.id: {"process": "2"}
-    }
+    assert await engine.phases.begin([start_of(again, names)]) == {claim.id: {"process": "2"}}
     record = await look(engine, claim.id)
     assert [(phase.name, phase.state) for phase in record.phases] == [
         *(("check", "running"), ("process", "succeeded"), ("publish", "pending"))
@@ -214,11 +210,11 @@ async def test_a_job_claimed_ahead_is_running_once_its_phases_are(rig: Rig) -> N
     await engine.jobs.enqueue([NewJob("video")])
     (claim,) = await take(engine, workers=0, ahead=1)
     assert await state_of(engine, claim.id) is JobState.ASSIGNED
-    await engine.phases.begin([start_of(claim)._replace(worker=4)], LOCAL)
+    await engine.phases.begin([start_of(claim)._replace(worker=4)])
     record = await look(engine, claim.id)
     assert (record.state, record.worker) == (JobState.RUNNING, 4)
     assert record.started_at is not None
-    await engine.phases.begin([start_of(claim)], LOCAL)
+    await engine.phases.begin([start_of(claim)])
     await settle(engine, ending(claim))
     assert await types_told(engine, claim.id) == ["enqueued", "assigned", "started", "succeeded"]
 

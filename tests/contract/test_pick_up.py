@@ -15,7 +15,6 @@ from musterd.store.postgres.connection import ASKED_MAX
 from musterd.store.postgres.setup import PLANNER
 from tests.contract.rigs import (
     LEASE_SECONDS,
-    LOCAL,
     PostgresRig,
     ending,
     ids,
@@ -120,7 +119,7 @@ async def test_what_it_cannot_judge_it_leaves_as_it_is(
 ) -> None:
     await rig.engine.jobs.enqueue([job, NewJob("b")])
     before = standing(conn)
-    (is_open, _, *found), after = done(conn, one(*stops))
+    (is_open, _, *found, _), after = done(conn, one(*stops))
     assert (is_open, set(found), after) == (True, {None}, before)
 
 
@@ -130,14 +129,14 @@ async def test_it_takes_nothing_while_the_queue_is_paused(
     await put(rig.engine, 0)
     await rig.engine.queue.pause("anna")
     before = standing(conn)
-    (is_open, _, *found), after = done(conn, one())
+    (is_open, _, *found, _), after = done(conn, one())
     assert (is_open, set(found), after) == (True, {None}, before)
 
 
 async def test_where_nothing_is_due_nobody_has_to_judge(rig: PostgresRig, conn: Connection) -> None:
     for _ in range(2):
         before = standing(conn)
-        (is_open, _, *found), after = done(conn, one())
+        (is_open, _, *found, _), after = done(conn, one())
         assert (is_open, set(found), after) == (False, {None}, before)
         await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=99)] * 3)
 
@@ -170,7 +169,7 @@ async def test_it_says_how_many_entries_it_walked_for_nothing(
 async def claim(rig: PostgresRig, caps: tuple[tuple[str, int], ...] = ()) -> list[int]:
     """As often as there may be more."""
     request = ClaimRequest(uuid4(), "north", (3,), 0, LEASE_SECONDS, caps)
-    visit = await rig.engine.leases.exchange(Ends(), request, LOCAL)
+    visit = await rig.engine.leases.exchange(Ends(), request)
     if visit.parked and not visit.claims:
         return await claim(rig, caps)
     return ids(visit.claims)
@@ -194,6 +193,8 @@ async def test_it_says_of_a_job_what_the_plain_claim_says(rig: PostgresRig) -> N
             assert mine != plain_one
         elif field == "waited_seconds":
             assert 12 <= by_itself.waited_seconds <= two[0].waited_seconds
+        elif field == "claimed_epoch":
+            assert by_itself.claimed_epoch < two[0].claimed_epoch
         else:
             assert mine == plain_one
             assert (mine is None) == (field == "target")  # it takes none that has one

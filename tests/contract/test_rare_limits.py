@@ -12,7 +12,7 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Ends, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
-from tests.contract.rigs import LOCAL, SCHEMA, PostgresRig, ending, visit
+from tests.contract.rigs import SCHEMA, PostgresRig, ending, visit
 
 CAPS = (("narrow", 1),)
 SECONDS = 5.0  # far more than a claim takes
@@ -84,7 +84,7 @@ async def test_whoever_sees_that_some_wait_for_room_reckons_with_them(rig: Postg
     """The one that ran was ended by another node."""
     await rig.engine.jobs.enqueue([NewJob("narrow")] * 2)
     (claim,) = (await limited(rig, 2)).claims
-    await rig.engine.leases.exchange(Ends([ending(claim)]), None, LOCAL)
+    await rig.engine.leases.exchange(Ends([ending(claim)]), None)
     await forget(rig)
     assert (await limited(rig, 1)).claims == []
     assert (await rig.engine.queue.observe(10)).parked

@@ -9,7 +9,6 @@ import trio
 from musterd.store.leases import Claim, Hold, ProgressNote, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
-    LOCAL,
     Rig,
     closing_engine,
     ending,
@@ -45,7 +44,7 @@ async def test_a_holder_hears_with_its_renewal(rig: Rig, action: Action, end: Jo
     claim, other = await running(rig), await running(rig)
     asked = await rig.engine.control.apply(action, claim.id)
     assert (asked.requested, asked.allowed, asked.state_after) == (True, True, JobState.RUNNING)
-    renewal = await rig.engine.leases.renew([hold(claim), hold(other)], 30, LOCAL)
+    renewal = await rig.engine.leases.renew([hold(claim), hold(other)], 30)
     assert renewal.kept == {claim.id, other.id}
     assert renewal.requests == {claim.id: action.value}
     assert (await look(rig, claim.id)).request == action.value

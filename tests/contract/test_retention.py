@@ -19,7 +19,6 @@ from tests.contract.retention_tools import (
     walk,
 )
 from tests.contract.rigs import (
-    LOCAL,
     START,
     PostgresRig,
     Rig,
@@ -61,12 +60,12 @@ async def test_the_moment_is_exact(unopened_sqlite: SqliteRig) -> None:
     async with closing_engine(rig.engine) as engine:
         await engine.open()
         await engine.migrate()
-        await end(engine)  # at START - 1
-        rig.now = START - 1 + HOUR - 0.000_001
+        await end(engine)  # at START
+        rig.now = START + HOUR - 0.000_001
         assert await walk(engine, "mark", task()) == 0
         rig.now += 0.000_001
         assert await walk(engine, "mark", task()) == 1
-        rig.now = START - 1 + 2 * HOUR - 0.000_001
+        rig.now = START + 2 * HOUR - 0.000_001
         assert await walk(engine, "delete", task(2 * HOUR)) == 0
         rig.now += 0.000_001
         assert await walk(engine, "delete", task(2 * HOUR)) == 1
@@ -137,7 +136,7 @@ async def test_batches_are_bounded_and_a_walk_ends(rig: Rig) -> None:
 async def test_jobs_that_end_one_by_one_are_soon_named_together(postgres_rig: PostgresRig) -> None:
     """And none of them earlier, nor much later, than by itself."""
     rig = postgres_rig
-    made = [await end(rig.engine, state, ended_local=LOCAL) for state in (S, S, F, S, S, F)]
+    made = [await end(rig.engine, state) for state in (S, S, F, S, S, F)]
     other = await end(rig.engine, kind="other")
     assert rig.raw("select count(*) from endings") == [(7,)]
     rig.pass_time(HOUR - 120)

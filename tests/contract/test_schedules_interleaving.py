@@ -18,7 +18,6 @@ from musterd.store.postgres.claiming import claim_params, claims_and_findings
 from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
-    LOCAL,
     Rig,
     ending,
     settle,
@@ -143,7 +142,7 @@ class Scene:
 
     def statement(self, act: Act) -> Statement:
         if act.verb == "end":
-            return Statement("settle", settlement_params([ending(self.held[0])], LOCAL))
+            return Statement("settle", settlement_params([ending(self.held[0])]))
         if act.verb == "let go":
             params = {"name": "nightly", "up_to": act.at, "count": 1}
             return Statement("let_slots_go", params)

@@ -9,8 +9,9 @@ import pytest
 
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.leases import Claim, Ends, Successes
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig, ending, ids, moment_of, put, settle, state_of, take, take_one
 from tests.contract.target_tools import put_target, take_all
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
@@ -48,30 +49,67 @@ async def test_an_end_is_written_whole(rig: Rig, state: JobState) -> None:
     assert attempt.error == record.error
 
 
-async def test_local_times_arrive_as_ages_on_the_store_clock(rig: Rig) -> None:
+async def end_in_any_way(rig: Rig, way: str, claim: Claim, started: float, ended: float) -> None:
+    """`started`, `ended`: seconds since the claim."""
+    start, end = claim.claimed_epoch + started, claim.claimed_epoch + ended
+    if way == "plain success":
+        ends = Successes.of([claim], [1], [start], [end], [None], [ended - started])
+        await rig.engine.leases.exchange(Ends(successes=ends), None)
+        return
+    state = JobState.QUEUED if way == "retry" else JobState.FAILED
+    await settle(rig.engine, ending(claim, state, started_epoch=start, ended_epoch=end))
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("way", ["plain success", "failure", "retry"])
+async def test_an_attempt_began_and_ended_when_its_node_says(
+    rig: Rig, way: str, ahead: bool
+) -> None:
+    """Whatever the claim has written of its start, and to the microsecond."""
     await put(rig.engine, 0)
-    (claim,) = await take(rig.engine, workers=0, ahead=1)
-    rig.pass_time(10)
-    await settle(rig.engine, ending(claim, started_local=LOCAL - 4, ended_local=LOCAL - 1.5))
+    (claim,) = await take(rig.engine, workers=not ahead, ahead=ahead)
+    await end_in_any_way(rig, way, claim, 0.123456, 2.654321)
+    (attempt,) = (await look(rig, claim.id)).attempts
+    assert attempt.started_at == moment_of(claim.claimed_epoch + 0.123456)
+    assert attempt.finished_at == moment_of(claim.claimed_epoch + 2.654321)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+async def test_a_claim_says_when_it_was_made(rig: Rig, ahead: bool) -> None:
+    """Never before its jobs: their clock may have been put back."""
+    await put(rig.engine, 0)
+    (claim,) = await take(rig.engine, workers=not ahead, ahead=ahead)
     record = await look(rig, claim.id)
-    assert record.started_at is not None
-    assert record.finished_at is not None
-    assert record.finished_at - record.started_at == timedelta(seconds=2.5)
-    assert near(record.started_at, record.created_at + timedelta(seconds=6))
+    assert moment_of(claim.claimed_epoch) == record.heartbeat_at
+    (again,) = await rig.engine.leases.claims_under(claim.token)
+    assert again.claimed_epoch == claim.claimed_epoch
+    await settle(rig.engine, ending(claim, JobState.QUEUED, delay_seconds=-3600))
+    made_at = claim.claimed_epoch + 1000
+    rig.raw(SET_CREATED[rig.table].format(made_at))
+    (claim,) = await take(rig.engine, workers=not ahead, ahead=ahead)
+    assert claim.claimed_epoch == pytest.approx(made_at, abs=1e-6)
+    (again,) = await rig.engine.leases.claims_under(claim.token)
+    assert again.claimed_epoch == claim.claimed_epoch
 
 
-async def test_the_start_that_the_claim_wrote_stays(rig: Rig) -> None:
+SET_CREATED = {
+    "live_jobs": "update job_rows set created_at = to_timestamp({})",
+    "job_rows": "update job_rows set created_at = round({} * 1e6)",
+}
+
+
+async def test_a_start_that_nobody_told_is_as_the_claim_wrote_it(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    started_at = (await look(rig, claim.id)).started_at
-    await settle(rig.engine, ending(claim, started_local=LOCAL - 999))
-    assert (await look(rig, claim.id)).started_at == started_at
+    await settle(rig.engine, ending(claim, JobState.QUEUED, started_epoch=None))
+    (attempt,) = (await look(rig, claim.id)).attempts
+    assert attempt.started_at == moment_of(claim.claimed_epoch)
 
 
 async def test_a_job_that_never_started_may_end(rig: Rig) -> None:
     await put(rig.engine, 0)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
-    await settle(rig.engine, ending(claim, JobState.FAILED, started_local=None, error=ERROR))
+    await settle(rig.engine, ending(claim, JobState.FAILED, started_epoch=None, error=ERROR))
     record = await look(rig, claim.id)
     assert (record.state, record.started_at) == (JobState.FAILED, None)
 
@@ -264,9 +302,13 @@ async def test_many_plain_successes_at_once_are_written_each_as_its_own(rig: Rig
     ]
     await put(rig.engine, *(0 for _ in results))
     claims = await take(rig.engine, workers=4, ahead=3)
-    rig.pass_time(10)
     ends = [
-        ending(claim, result=result, started_local=LOCAL - 3, ended_local=LOCAL - 1)
+        ending(
+            claim,
+            result=result,
+            started_epoch=claim.claimed_epoch + 7,
+            ended_epoch=claim.claimed_epoch + 9,
+        )
         for claim, result in zip(claims, results, strict=True)
     ]
     ends[5] = ends[5]._replace(token=uuid4())
@@ -281,8 +323,7 @@ async def test_many_plain_successes_at_once_are_written_each_as_its_own(rig: Rig
         assert (record.result is None) is (result is None)
         assert json.loads(record.result or "null") == json.loads(result or "null")
         assert near(record.finished_at, record.created_at + timedelta(seconds=9))
-        claimed_ahead = claim.worker is None
-        assert near(record.started_at, record.created_at + timedelta(seconds=7 * claimed_ahead))
+        assert near(record.started_at, record.created_at + timedelta(seconds=7))
         assert record.lease_expires_at is None
     assert sorted(await rig.engine.leases.settled_already(ends)) == sorted(
         {claim.id for claim in claims} - {claims[5].id}

@@ -25,7 +25,7 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import KindRule
 from tests.contract.event_tools import everything
-from tests.contract.rigs import LOCAL, Rig, ending, look, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig, ending, look, put, settle, state_of, take, take_one
 
 
 async def succeed(
@@ -34,9 +34,14 @@ async def succeed(
     """Of jobs that ran from 3 s to 1 s ago, by the worker that they were claimed for, or 9."""
     count, workers = len(claims), [one.worker or 9 for one in claims]
     successes = Successes.of(
-        claims, workers, [LOCAL - 3] * count, [LOCAL - 1] * count, results or [None] * count
+        claims,
+        workers,
+        [one.claimed_epoch for one in claims],
+        [one.claimed_epoch + 2 for one in claims],
+        results or [None] * count,
+        [2.0] * count,
     )
-    return await rig.engine.leases.exchange(Ends(successes=successes), request, LOCAL)
+    return await rig.engine.leases.exchange(Ends(successes=successes), request)
 
 
 async def settle_others(rig: Rig, *claims: Claim) -> Exchange:
@@ -73,8 +78,8 @@ async def test_it_is_written_whole(rig: Rig) -> None:
 async def test_each_is_told_once_that_it_started_and_that_it_succeeded(rig: Rig) -> None:
     await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("a", "a", "b", "a")])
     given, marked, *others = await take(rig.engine, workers=1, ahead=3)
-    hold = Hold(marked.id, marked.token, 2, LOCAL - 1)
-    await rig.engine.leases.renew([hold], None, LOCAL)
+    hold = Hold(marked.id, marked.token, 2, marked.claimed_epoch)
+    await rig.engine.leases.renew([hold], None)
     await succeed(rig, given, marked, *others)
     for claim in (given, marked, *others):
         events = await told(rig, claim.id)
@@ -123,9 +128,11 @@ async def test_other_ends_and_a_claim_go_with_them(rig: Rig) -> None:
     await put(rig.engine, *[0] * 4)
     first, second, third = await take(rig.engine, workers=3)
     request = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
-    successes = Successes.of([first], [1], [LOCAL - 2], [LOCAL - 1], [None])
+    successes = Successes.of(
+        [first], [1], [first.claimed_epoch], [first.claimed_epoch], [None], [0.0]
+    )
     others = [ending(second, result="[1]"), ending(third, JobState.QUEUED, delay_seconds=0)]
-    visit = await rig.engine.leases.exchange(Ends(others, successes), request, LOCAL)
+    visit = await rig.engine.leases.exchange(Ends(others, successes), request)
     assert visit.rejected == frozenset()
     assert sorted(one.id for one in visit.claims) == sorted({third.id, first.id + 3})
     assert await state_of(rig.engine, first.id) is JobState.SUCCEEDED

@@ -24,7 +24,7 @@ from musterd.store.postgres.leases import reap_params
 from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.statements import Params, fill, texts
 from musterd.store.sqlfiles import load_statements
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
+from tests.contract.rigs import LEASE_SECONDS, SCHEMA, PostgresRig, ending
 from tests.contract.sessions import migrate
 from tests.contract.target_tools import check, rule
 from tests.fix_postgres import FreshDatabase
@@ -133,7 +133,7 @@ def settling(ended: Sequence[Settlement]) -> list[Step]:
     targets = {"targets": TARGETS}
     return [
         lambda conn: run(conn, "lock_targets", targets),
-        lambda conn: run(conn, "settle", settlement_params(ended, LOCAL)),
+        lambda conn: run(conn, "settle", settlement_params(ended)),
         lambda conn: run(conn, "hand_over", {**targets, "ring": False}),
     ]
 

@@ -124,7 +124,7 @@ async def test_a_transaction_of_an_older_moment_passes_nothing_on_unseen(
         (first,) = await put_target(rig.engine, 0)
         (claim,) = await take_all(rig.engine)
         retrying = ending(claim, JobState.QUEUED, delay_seconds=1000.0)
-        await rig.engine.leases.exchange(Ends([retrying]), None, 5000.0)
+        await rig.engine.leases.exchange(Ends([retrying]), None)
         with psycopg.connect(rig.url) as old:
             old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             old.execute("select 1 from musterd.job_rows")

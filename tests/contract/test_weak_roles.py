@@ -22,7 +22,6 @@ from musterd.store.phases import PhaseStart
 from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.rigs import (
     LEASE_SECONDS,
-    LOCAL,
     SCHEMA,
     PostgresRig,
     closing_engine,
@@ -139,11 +138,13 @@ async def end(rig: PostgresRig, *ends: Settlement, workers: int = 0) -> Exchange
     """As a node ends them: plain successes by themselves. It claims, too."""
     plain = [one for one in ends if one.state is JobState.SUCCEEDED]
     others = [one for one in ends if one.state is not JobState.SUCCEEDED]
-    ages = [LOCAL] * len(plain)
-    successes = Successes.of(cast(Any, plain), [1] * len(plain), ages, ages, [None] * len(plain))
+    moments = [one.started_epoch or 0.0 for one in plain]
+    successes = Successes.of(
+        cast(Any, plain), [1] * len(plain), moments, moments, [None] * len(plain), moments
+    )
     request = ClaimRequest(uuid4(), "north", tuple(range(1, workers + 1)), 0, LEASE_SECONDS)
     with trio.fail_after(SECONDS):
-        return await rig.engine.leases.exchange(Ends(others, successes), request, LOCAL)
+        return await rig.engine.leases.exchange(Ends(others, successes), request)
 
 
 @pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED, JobState.PAUSED])
@@ -185,7 +186,7 @@ async def test_progress_and_phases_of_the_others_are_written(postgres_rig: Postg
     await put(rig.engine, 0, 0)
     claims = await take(rig.engine, workers=2)
     notes = [ProgressNote(one.id, one.token, 50.0, "half", None) for one in claims]
-    starts = [PhaseStart(one.id, one.token, 1, LOCAL, ("a", "b")) for one in claims]
+    starts = [PhaseStart(one.id, one.token, 1, one.claimed_epoch, ("a", "b")) for one in claims]
     with holding(rig, claims[0].id), trio.fail_after(SECONDS):
         for percent in (50.0, 60.0):
             with pytest.raises(StoreUnavailable, match=rf"jobs \[{claims[0].id}\]"):
@@ -195,6 +196,6 @@ async def test_progress_and_phases_of_the_others_are_written(postgres_rig: Postg
             ((noted,),) = rig.raw(f"select progress from job_rows where id = {claims[1].id}")
             assert noted == percent
         with pytest.raises(StoreUnavailable):
-            await rig.engine.phases.begin(starts, LOCAL)
-        assert await rig.engine.phases.begin(starts[1:], LOCAL) == {claims[1].id: {}}
+            await rig.engine.phases.begin(starts)
+        assert await rig.engine.phases.begin(starts[1:]) == {claims[1].id: {}}
     assert len(await rig.engine.leases.note_progress(notes)) == 2

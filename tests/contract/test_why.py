@@ -135,7 +135,7 @@ async def test_a_job_put_off_since_its_kind_is_unknown_says_that_first(rig: Rig)
     claim = await take_one(rig.engine)
     given_back = ending(
         claim, JobState.QUEUED, AttemptOutcome.RELEASED,
-        delay_seconds=5, reason="kind 'report' is in no catalog", forgive=True, started_local=None,
+        delay_seconds=5, reason="kind 'report' is in no catalog", forgive=True, started_epoch=None,
     )  # fmt: skip
     await settle(rig.engine, given_back)
     assert await codes(rig, job_id) == ["kind_unknown", "not_due"]

@@ -55,7 +55,7 @@ class Line:
         now = trio.current_time()
         self.desk.book_claims([claim], time.monotonic() + 70)
         self.held = held = self.desk.held[claim.id]
-        held.start(1, now)
+        held.start(1, now, claim.claimed_epoch)
         with trio.fail_after(60):
             outcome = await attempt(held, kind, self.box, self.book)
         assert outcome is not None

@@ -123,10 +123,10 @@ class LeasesLine(PartLine):
     note_progress = asked("note_progress", "note_progress", operations.progress)
     reap = asked("reap", "reap", operations.reap, duty="reaping")
 
-    async def exchange(self, ends: Ends, claim: Any, now_local: float) -> Any:
+    async def exchange(self, ends: Ends, claim: Any) -> Any:
         name = "settle" if ends.are_any else "claim"
         told = operations.exchange(ends.all(), claim)
-        return await self.ask("exchange", name, told, ends, claim, now_local)
+        return await self.ask("exchange", name, told, ends, claim)
 
 
 class ControlLine(PartLine):

@@ -134,7 +134,7 @@ def read_back(token: object) -> Operations:
     return Operations([Asked("read_back", {"token": str(token)})], told)
 
 
-def renew(holds: Sequence[Hold], lease_seconds: float | None, _now_local: float) -> Operations:
+def renew(holds: Sequence[Hold], lease_seconds: float | None) -> Operations:
     """One that extends nothing is no renewal."""
     if lease_seconds is None:
         return Operations([], nothing)

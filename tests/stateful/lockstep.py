@@ -32,7 +32,7 @@ from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.retention import RetentionTask
 from tests.contract.event_tools import everything
 from tests.contract.retention_tools import all_after, walk
-from tests.contract.rigs import LEASE_SECONDS, LOCAL
+from tests.contract.rigs import LEASE_SECONDS, START
 from tests.stateful.model import Done
 from tests.stateful.model_job import Held, Verdict
 from tests.stateful.model_line import Taken, Wanted
@@ -82,12 +82,12 @@ class Asked:
         self.ids += [one.id for one in made if one.is_new]
         return [(self.number(one.id), one.is_new) for one in made]
 
-    def settlement(self, held: Held, verdict: Verdict) -> Settlement:
+    def settlement(self, held: Held, verdict: Verdict, now: float) -> Settlement:
         failed = verdict.outcome in ("failed", "retrying")
         phase = verdict.finishes
         return Settlement(
             self.id_of(held.id), self.token(held), held.attempt, held.worker,
-            LOCAL - 3 if verdict.has_started else None, LOCAL - 1,
+            START if verdict.has_started else None, now,
             verdict.state, AttemptOutcome(verdict.outcome),
             delay_seconds=verdict.delay_seconds,
             result=RESULT if verdict.state is JobState.SUCCEEDED else None,
@@ -107,10 +107,10 @@ class Asked:
         self, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> tuple[Visited, list[Claim]]:
         """Looks again for as long as jobs are taken out of the way."""
-        exchange = first = await self.engine.leases.exchange(Ends(settlements), request, LOCAL)
+        exchange = first = await self.engine.leases.exchange(Ends(settlements), request)
         claims = list(exchange.claims)
         while request is not None and exchange.parked and len(claims) < request.batch:
-            exchange = await self.engine.leases.exchange(Ends(), _rest(request, claims), LOCAL)
+            exchange = await self.engine.leases.exchange(Ends(), _rest(request, claims))
             claims += exchange.claims
         return self._visited(first, claims), claims
 
@@ -133,9 +133,9 @@ class Asked:
         return self.numbers(await self.engine.leases.settled_already(settlements))
 
     async def renew(self, held: Held, *, has_started: bool) -> tuple[bool, str | None]:
-        started = LOCAL - 2 if has_started else None
+        started = START if has_started else None
         hold = Hold(self.id_of(held.id), self.token(held), held.worker, started)
-        renewal = await self.engine.leases.renew([hold], LEASE_SECONDS, LOCAL)
+        renewal = await self.engine.leases.renew([hold], LEASE_SECONDS)
         assert renewal.kept <= {hold.id}
         return hold.id in renewal.kept, renewal.requests.get(hold.id)
 
@@ -144,8 +144,8 @@ class Asked:
         return note.id in await self.engine.leases.note_progress([note])
 
     async def begin_phases(self, held: Held, names: tuple[str, ...]) -> list[str] | None:
-        start = PhaseStart(self.id_of(held.id), self.token(held), held.worker, LOCAL - 2, names)
-        begun = await self.engine.phases.begin([start], LOCAL)
+        start = PhaseStart(self.id_of(held.id), self.token(held), held.worker, START, names)
+        begun = await self.engine.phases.begin([start])
         return [name for name in names if name in begun[start.id]] if begun else None
 
     async def advance(self, held: Held, finished: str, next_: str, names: tuple[str, ...]) -> bool:

@@ -144,7 +144,7 @@ class Machine(RuleBasedStateMachine):
         claims: dict[int, list[Any]] = {}
 
         async def visit(one: Asked) -> Any:
-            settlements = [one.settlement(held, verdict) for held, verdict in ends]
+            settlements = [one.settlement(held, verdict, self.model.now) for held, verdict in ends]
             visited, claims[one.place] = await one.visit(settlements, request if asks else None)
             return visited
 
@@ -166,7 +166,7 @@ class Machine(RuleBasedStateMachine):
         known = is_written and not self.model.jobs[held.id].is_gone
         self.expect(
             frozenset({held.id} if known else ()), "settled already",
-            lambda one: one.settled_already([one.settlement(held, verdict)]),
+            lambda one: one.settled_already([one.settlement(held, verdict, self.model.now)]),
         )  # fmt: skip
 
     @precondition(lambda self: self.held)

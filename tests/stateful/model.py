@@ -69,7 +69,7 @@ class Model(Line):
             job.max_attempts = None if job.max_attempts is None else job.max_attempts + 1
         if state is Q and verdict.delay_seconds is not None:
             job.run_at = self.now + verdict.delay_seconds
-        job.finished_at = self.now - 1
+        job.finished_at = self.now
         self._end_attempt(job, state, outcome)
         return False, state if state is not verdict.state else None
 

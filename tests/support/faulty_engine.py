@@ -160,10 +160,10 @@ class _RecordedLeases(PartOverlay):
         super().__init__(engine.engine.leases)
         self._engine = engine
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         if any(map(self._engine.refuses, ends.all())):
             raise InputRefused("the store cannot keep this result")
-        done: Exchange = await self.part.exchange(ends, claim, now_local)
+        done: Exchange = await self.part.exchange(ends, claim)
         now = trio.current_time()
         self._engine.history += [
             Event(now, "settle", one.id, one.token, state=one.state)
@@ -178,10 +178,8 @@ class _RecordedLeases(PartOverlay):
             ]
         return done
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-    ) -> Renewal:
-        renewal: Renewal = await self.part.renew(holds, lease_seconds, now_local)
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float | None) -> Renewal:
+        renewal: Renewal = await self.part.renew(holds, lease_seconds)
         if lease_seconds is None:
             return renewal
         now = trio.current_time()

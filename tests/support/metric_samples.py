@@ -69,7 +69,8 @@ def settled(
     seconds: float = 0.05,
 ) -> Settlement:
     """The end of an attempt that ran so long."""
-    return Settlement(1, UUID(int=1), 1, 1, 0.0, seconds, state, outcome, kind=kind)
+    ended = Settlement(1, UUID(int=1), 1, 1, 0.0, seconds, state, outcome, kind=kind)
+    return ended._replace(run_seconds=seconds)
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -28,6 +28,7 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Request
 from musterd.workers.claiming.held import Ended, Held, Ignored, Seat, payloads
 from musterd.workers.claiming.pacing import ClaimPacing, Look
+from musterd.workers.claiming.store_clock import StoreClock
 from musterd.workers.idleness import Idleness
 from musterd.workers.outcome import is_plain, released, requested
 
@@ -124,6 +125,7 @@ class Desk:
         self._succeeded: list[Held] = []  # plain successes
         self._expected = 0  # jobs that have been asked for
         self._claims = True  # until it is told to stop
+        self._clock = StoreClock()
         self.interrupted: list[int] = []  # jobs whose worker was dismissed under them
         self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
         self._enough = 1  # so many ends are one
@@ -203,16 +205,15 @@ class Desk:
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store an exchange later."""
         now = trio.current_time()
-        if held.started_local is not None:
-            self._pacing.note_service(now - held.started_local)
+        self._end(held, now)
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
         if is_plain(verdict) and held.started_local is not None:
-            held.succeed(now, verdict.result)
+            held.result = verdict.result
             self._succeeded.append(held)
         else:
-            self._ended.append(held.settle(verdict, now))
+            self._ended.append(held.settled(verdict))
         if self._ended_count >= self._enough:
             self._changed.set()
 
@@ -222,9 +223,18 @@ class Desk:
         self._forget(held)
 
     def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
-        held.start(seat.worker, trio.current_time() if now_local is None else now_local)
+        now = trio.current_time() if now_local is None else now_local
+        held.start(seat.worker, now, self._clock.start(held.claim, now))
         seat.held = held
         return held
+
+    def _end(self, held: Held, now_local: float) -> None:
+        if held.started_local is None or held.started_epoch is None:
+            held.end(self._clock.end(now_local, held.claim.claimed_epoch, 0.0), 0.0)
+            return
+        run_seconds = now_local - held.started_local
+        self._pacing.note_service(run_seconds)
+        held.end(self._clock.end(now_local, held.started_epoch, run_seconds), run_seconds)
 
     # -- for the crew and the daemon
 
@@ -358,6 +368,10 @@ class Desk:
     def book_refused_claim(self, why: str) -> None:
         """The store cannot give out what is due."""
         self._observer.claim_refused(why)
+
+    def hear_time(self, epoch: float, asked_local: float) -> None:
+        """The store's clock stood there when it answered."""
+        self._clock.hear(epoch, asked_local, trio.current_time())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie

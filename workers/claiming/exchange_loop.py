@@ -130,9 +130,10 @@ class ExchangeLoop:
             await self._find_out(load, sent_boottime)
 
     async def _visit(self, load: Load, sent_boottime: float) -> None:
+        sent_local = trio.current_time()
         ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
         try:
-            answer = await self.engine.leases.exchange(ends, load.request, trio.current_time())
+            answer = await self.engine.leases.exchange(ends, load.request)
         except InputRefused as error:
             self._put_refused_back(load, error)
             if load.is_claim_alone:  # a row that cannot be claimed as it stands
@@ -146,6 +147,7 @@ class ExchangeLoop:
         else:
             self._backoff.succeeded()
             if load.request is not None:  # first: the leases of what was claimed are running
+                self.desk.hear_time(answer.now_epoch, sent_local)
                 self.desk.book_claims(answer.claims, sent_boottime)
                 if self.desk.book_look(load, answer, beside_another=self._under_way > 1):
                     self.on_delay()

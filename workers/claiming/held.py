@@ -43,8 +43,10 @@ class Held:
 
     worker: int | None = None
     started_local: float | None = None
-    ended_local: float = 0.0  # of a plain success
-    result: str | None = None  # the same
+    started_epoch: float | None = None  # the same on the store's clock
+    ended_epoch: float = 0.0
+    run_seconds: float = 0.0
+    result: str | None = None  # of a plain success
     start_written: bool = False
     scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
     settling: bool = False
@@ -71,25 +73,23 @@ class Held:
 
     # -- at the desk
 
-    def start(self, worker: int, now_local: float) -> None:
-        self.worker, self.started_local = worker, now_local
+    def start(self, worker: int, now_local: float, now_epoch: float) -> None:
+        self.worker, self.started_local, self.started_epoch = worker, now_local, now_epoch
 
-    def settle(self, verdict: Verdict, ended_local: float) -> Ended:
-        self.settling = True
+    def end(self, ended_epoch: float, run_seconds: float) -> None:
+        self.settling, self.ended_epoch, self.run_seconds = True, ended_epoch, run_seconds
+
+    def settled(self, verdict: Verdict) -> Ended:
         claim = self.claim
         settlement = Settlement(
-            claim.id, claim.token, claim.attempt, self.worker, self.started_local, ended_local,
-            *verdict, claim.target, claim.kind,
+            claim.id, claim.token, claim.attempt, self.worker, self.started_epoch, self.ended_epoch,
+            *verdict, claim.target, claim.kind, self.run_seconds,
         )  # fmt: skip
         return Ended(settlement, self)
 
-    def succeed(self, ended_local: float, result: str | None) -> None:
-        """Its attempt was a plain success."""
-        self.settling, self.ended_local, self.result = True, ended_local, result
-
     def succeeded(self) -> Ended:
-        """That end, where it is not as plain to write as it was."""
-        return self.settle(SUCCEEDED._replace(result=self.result), self.ended_local)
+        """Of a plain success, where it is not as plain to write as it was."""
+        return self.settled(SUCCEEDED._replace(result=self.result))
 
     def wait_for_others(self) -> None:
         self.held_up = True
@@ -113,7 +113,7 @@ class Held:
     # -- its lease
 
     def hold(self) -> Hold:
-        return Hold(self.claim.id, self.claim.token, self.worker, self.started_local)
+        return Hold(self.claim.id, self.claim.token, self.worker, self.started_epoch)
 
     def renewed(self, trusted_until: float, *, start_written: bool) -> None:
         self.trusted_until = trusted_until
@@ -263,9 +263,10 @@ def successes(helds: Sequence[Held]) -> Successes:
     return Successes.of(
         [held.claim for held in helds],
         [held.worker or 0 for held in helds],
-        [held.started_local for held in helds if held.started_local is not None],
-        [held.ended_local for held in helds],
+        [held.started_epoch for held in helds if held.started_epoch is not None],
+        [held.ended_epoch for held in helds],
         [held.result for held in helds],
+        [held.run_seconds for held in helds],
     )
 
 

@@ -55,7 +55,8 @@ first as materialized (
 claimed as materialized (
     select job.id, first.kind, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts, job.forgiven,
            extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
-           to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for, now.at
+           to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for,
+           greatest(now.at, job.created_at) as claimed_at, now.at
     from now cross join first join {schema}.job_rows job on job.id = first.first_id
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
@@ -82,7 +83,8 @@ select claimed.id is null and exists (
            select from first where run_at <= now.at
                or exists (select from {schema}.ready lower where lower.priority < first.priority)),
        {walked_so_far} - walked_before,
-       claimed.id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for
+       claimed.id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for,
+       extract(epoch from coalesce(claimed_at, now.at))::float8
 from now left join claimed on true
 
 -- part now: the moment of the claim, and the idle workers
@@ -111,10 +113,11 @@ claimed as materialized (
            case when count(spent) > 0 then array_agg(spent) end as spent,
            case when count(target) > 0 then array_agg(target) end as targets,
            case when count(schedule) > 0 then array_agg(schedule) end as schedules,
-           case when count(scheduled_for) > 0 then array_agg(scheduled_for) end as slots
+           case when count(scheduled_for) > 0 then array_agg(scheduled_for) end as slots,
+           extract(epoch from coalesce(max(claimed_at), (select at from now)))::float8 as claimed_epoch
     from (select job.id, members.kind, members.target, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts,
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
-                 job.schedule, job.scheduled_for
+                 job.schedule, job.scheduled_for, greatest(now.at, job.created_at) as claimed_at
           from now cross join members join {schema}.job_rows job on job.id = members.id
           order by members.place) job
 ),
@@ -152,7 +155,7 @@ drafted as (
 )
 
 -- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none
-select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots,
+select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots, claimed_epoch,
        (select count(*) from met)::int as met, {walked} as walked
 
 -- part firsts: where in each priority the first job was that the claim met
@@ -360,7 +363,7 @@ from firsts
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
 select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
        extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target,
-       job.schedule, job.scheduled_for
+       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, job.created_at))::float8 as claimed_epoch
 from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
 where held.token = %(token)s
 order by job.priority desc, job.run_at, job.id

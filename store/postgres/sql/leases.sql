@@ -37,7 +37,7 @@ begun as materialized (
 -- part endings: which of the jobs in `settled` have ended, for retention; a failed one that halts its target is not over yet
 endings as (
     insert into {schema}.endings (state, kind, at, jobs)
-    select state, kind, (select at from now), range_agg(int8range(id, id, '[]')) from settled
+    select state, kind, greatest((select at from now), max(finished_at)), range_agg(int8range(id, id, '[]')) from settled
     where state in ('succeeded', 'canceled') or state = 'failed' and (target is null or cleared_at is not null)
     group by state, kind
 )
@@ -52,8 +52,8 @@ mine as materialized (
     order by lease.target, lease.token, lease.id for no key update of lease
 ),
 late as materialized (
-    select mine.id as lease_id, mine.node, start.id, start.worker, (select at from now) - make_interval(secs => start.age) as at
-    from unnest(%(started)s::bigint[], %(workers)s::int[], %(started_ages)s::float8[]) as start (id, worker, age)
+    select mine.id as lease_id, mine.node, start.id, start.worker, to_timestamp(start.epoch) as at
+    from unnest(%(started)s::bigint[], %(workers)s::int[], %(started_epochs)s::float8[]) as start (id, worker, epoch)
     join mine on mine.kept @> start.id
     where start.id <> all (mine.started)
 ),
@@ -96,7 +96,7 @@ marked as (
 )
 select array(select generate_series(lower(stretch.ids), upper(stretch.ids) - 1)
              from mine cross join lateral unnest(mine.kept) as stretch (ids)),
-       asked.ids, asked.requests
+       asked.ids, asked.requests, (select extract(epoch from at)::float8 from now)
 from (select array_agg(job.id) as ids, array_agg(job.request) as requests
       from {schema}.job_rows job join mine on mine.kept @> job.id where job.request is not null) asked
 
@@ -149,17 +149,17 @@ with now as materialized (select clock_timestamp() as at),
 ended as materialized (  -- shorter arrays are padded with nulls, which stand for a plain success
     select ended.id, stood.token, stood.node, coalesce(begun.workers[known.place], ended.worker) as worker,
            coalesce(ended.state, 'succeeded') as state, coalesce(ended.outcome, 'succeeded') as outcome,
-           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
-           (select at from now) - make_interval(secs => ended.ended_age) as finished_at,
-           ended.started_age is not null and known.place is null as late_start,
+           coalesce(to_timestamp(ended.started_epoch), begun.moments[known.place]) as started_at,
+           to_timestamp(ended.ended_epoch) as finished_at,
+           ended.started_epoch is not null and known.place is null as late_start,
            ended.delay_seconds, ended.result, ended.error, ended.reason, coalesce(ended.forgive, false) as forgive, ended.log, ended.spent,
            ended.percent, ended.note, ended.phase, ended.phase_percent, coalesce(ended.state in ('queued', 'paused'), false) as goes_on
     from unnest(
         %(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
-        %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
+        %(started_epochs)s::float8[], %(ended_epochs)s::float8[], %(delays)s::float8[], %(results)s::text[],
         %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[], %(logs)s::text[], %(spents)s::text[],
         %(percents)s::float4[], %(notes)s::text[], %(phases)s::text[], %(phase_percents)s::float4[])
-    as ended (id, which, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive, log, spent,
+    as ended (id, which, worker, state, outcome, started_epoch, ended_epoch, delay_seconds, result, error, reason, forgive, log, spent,
               percent, note, phase, phase_percent)
     join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
     cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
@@ -268,11 +268,11 @@ with now as materialized (select clock_timestamp() as at),
 stands as materialized (
     select ended.id, stood.token, stood.node, coalesce(ended.kind, (%(kinds)s::text[])[1]) as kind, ended.target,
            coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt, coalesce(begun.workers[known.place], ended.worker) as worker,
-           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
-           (select at from now) - make_interval(secs => ended.ended_age) as finished_at, known.place is null as late_start, ended.result
-    from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_ages)s::float8[], %(ended_ages)s::float8[],
+           coalesce(to_timestamp(ended.started_epoch), begun.moments[known.place]) as started_at,
+           to_timestamp(ended.ended_epoch) as finished_at, known.place is null as late_start, ended.result
+    from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_epochs)s::float8[], %(ended_epochs)s::float8[],
                 %(attempts)s::int[], %(kinds)s::text[], %(targets)s::text[], %(results)s::text[])
-         as ended (id, which, worker, started_age, ended_age, attempt, kind, target, result)
+         as ended (id, which, worker, started_epoch, ended_epoch, attempt, kind, target, result)
     join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
     cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
 ),
@@ -288,8 +288,9 @@ succeeded as (
 ),
 endings as (
     insert into {schema}.endings (state, kind, at, jobs)
-    select 'succeeded', mine.kind, now.at, range_agg(stretch.ids)
-    from now, mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.kind, now.at
+    select 'succeeded', mine.kind, last.at, range_agg(stretch.ids)
+    from (select greatest((select at from now), max(finished_at)) as at from stands) last,
+         mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.kind, last.at
 ),
 drafted as (
     insert into {schema}.event_drafts (succeeded, type, size, job_ids, kinds, targets, attempts, workers, common)
@@ -385,7 +386,7 @@ judged as materialized (
 settled as (
     update {schema}.job_rows job
     set state = judged.state, attempt = judged.attempt, claim_token = judged.token, node = judged.node, worker = judged.worker,
-        started_at = judged.started_at, finished_at = now.at,
+        started_at = judged.started_at, finished_at = greatest(judged.started_at, now.at),
         last_outcome = case when judged.state = 'queued' then null else 'lost' end,
         reason = case when judged.request = 'cancel' then 'canceled on request'
                       when judged.request = 'pause' then 'Job was interrupted by user'

@@ -152,11 +152,11 @@ select id from held
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt + 1 as attempt, job.kind, job.target, lease.id as lease_id, lease.node,
-           ended.worker, ended.started_age, ended.name, ended.state, ended.result, ended.percent,
-           ended.state = 'succeeded' and ended.started_age is not null and job.id <> all (lease.started) as is_late
-    from unnest(%(ids)s::bigint[], %(every_token)s::uuid[], %(workers)s::int[], %(started_ages)s::float8[], %(names)s::text[],
+           ended.worker, ended.started_epoch, ended.name, ended.state, ended.result, ended.percent,
+           ended.state = 'succeeded' and ended.started_epoch is not null and job.id <> all (lease.started) as is_late
+    from unnest(%(ids)s::bigint[], %(every_token)s::uuid[], %(workers)s::int[], %(started_epochs)s::float8[], %(names)s::text[],
                 %(states)s::text[], %(results)s::text[], %(percents)s::float4[])
-         as ended (id, token, worker, started_age, name, state, result, percent)
+         as ended (id, token, worker, started_epoch, name, state, result, percent)
     join {schema}.leases lease on lease.token = ended.token and lease.jobs @> ended.id
     join {schema}.job_rows job on job.id = ended.id
     order by job.id for no key update of job
@@ -188,7 +188,7 @@ begun as (
     update {schema}.leases lease
     set started = lease.started || late.ids, workers = lease.workers || late.workers, started_at = lease.started_at || late.moments
     from (select lease_id, array_agg(id) as ids, array_agg(worker) as workers,
-                 array_agg((select at from now) - make_interval(secs => started_age)) as moments
+                 array_agg(to_timestamp(started_epoch)) as moments
           from held where is_late group by lease_id) late
     where lease.id = late.lease_id
 ),

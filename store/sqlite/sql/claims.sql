@@ -25,11 +25,11 @@ select priority, run_at from heads where run_at <= :now
 -- due_jobs: the first :count due jobs of one priority, in claim order, as a JSON list; without payloads that are longer than :whole
 select cast(json_group_array(json_array(
   id, kind, case when length(payload) <= :whole then payload end, attempt, max_attempts, forgiven, run_at, spent,
-  priority, target, schedule, scheduled_for
+  priority, target, schedule, scheduled_for, created_at
 )) as blob)
 from (
   select
-    id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target, schedule, scheduled_for
+    id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target, schedule, scheduled_for, created_at
   from job_rows
   where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
   order by run_at, id
@@ -59,7 +59,8 @@ from (
 where job_rows.id = taken.id and +job_rows.state = 'queued'
 
 -- claims_under: the jobs leased under this token, in claim order
-select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target, schedule, scheduled_for
+select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target, schedule, scheduled_for,
+  max(heartbeat_at, created_at)
 from job_rows
 where (state = 'assigned' or state = 'running') and claim_token = :token
 order by priority desc, run_at, id

@@ -37,13 +37,13 @@ where id = :id and claim_token = :token and state in ('assigned', 'running')
 
 -- record_attempt: puts the attempt that ends now into the history; only while its job is leased under :token
 insert into attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
-select id, attempt, node, coalesce(:worker, worker), coalesce(started_at, :started_at),
+select id, attempt, node, coalesce(:worker, worker), coalesce(:started_at, started_at),
   :finished_at, :outcome, :error, :log
 from job_rows
 where id = :id and claim_token = :token and state in ('assigned', 'running')
 
 -- part end_of_lease: what an attempt leaves whichever way it ends; only while its job is leased under :token
-worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
+worker = coalesce(:worker, worker), started_at = coalesce(:started_at, started_at),
   finished_at = :finished_at,
   progress = coalesce(:percent, progress),
   progress_note = case when :percent is null then progress_note else :note end,
@@ -69,7 +69,7 @@ set state = :state, result = :result, error = :error, reason = :reason, last_out
 -- What belongs to a job is cut out of columns of one width: that costs a third of a JSON list for each.
 update job_rows
 set state = 'succeeded', result = ended.result, error = null, reason = null, last_outcome = 'succeeded',
-  worker = ended.worker, started_at = coalesce(job_rows.started_at, ended.started_at), finished_at = ended.finished_at,
+  worker = ended.worker, started_at = ended.started_at, finished_at = ended.finished_at,
   log = null, request = null, requested_at = null, lease_expires_at = null, heartbeat_at = null
 from (
   select value as id, substr(:tokens, 1 + 16 * key, 16) as token,
@@ -101,7 +101,7 @@ select exists (
 )
 
 -- reap: leases that have run out, the lowest ids first, at most :count
-select id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, claim_token, request, target
+select id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, claim_token, request, target, started_at
 from job_rows
 where (state = 'assigned' or state = 'running') and lease_expires_at <= :now
 order by id

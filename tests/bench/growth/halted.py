@@ -48,7 +48,7 @@ async def _measured(case: str, engine: Engine, jobs: int, served: Served) -> lis
     found = [await _row(case, engine, "nothing behind", served)]
     await engine.jobs.enqueue([NewJob("note", target="t")])
     (claim,) = (await _visit(engine)).claims
-    await engine.leases.exchange(Ends([_end(claim, JobState.FAILED)]), None, 0.0)
+    await engine.leases.exchange(Ends([_end(claim, JobState.FAILED)]), None)
     for first in range(0, jobs, FILL):
         await engine.jobs.enqueue([NewJob("note", target="t")] * min(FILL, jobs - first))
         await _visit(engine)  # as a node that hears of them
@@ -80,13 +80,13 @@ async def _claims(engine: Engine) -> list[float]:
         while not claims:  # one that only puts others behind is followed at once
             claims = (await _visit(engine)).claims
         took.append(time.perf_counter() - began)
-        await engine.leases.exchange(Ends([_end(claims[0], JobState.SUCCEEDED)]), None, 0.0)
+        await engine.leases.exchange(Ends([_end(claims[0], JobState.SUCCEEDED)]), None)
     return took
 
 
 async def _visit(engine: Engine) -> Exchange:
     request = ClaimRequest(uuid.uuid4(), "bench", (1,), 0, 3600.0)
-    return await engine.leases.exchange(Ends(), request, 0.0)
+    return await engine.leases.exchange(Ends(), request)
 
 
 def _end(claim: Claim, state: JobState) -> Settlement:

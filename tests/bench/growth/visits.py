@@ -56,13 +56,13 @@ class Visitor:
             uuid.uuid4(), "bench", tuple(range(batch)), 0, LEASE_SECONDS, self.caps
         )
         started = time.perf_counter()
-        claims = (await self.engine.leases.exchange(Ends(), request, 0.0)).claims
+        claims = (await self.engine.leases.exchange(Ends(), request)).claims
         took = time.perf_counter() - started
         assert len(claims) == batch
         return claims, took
 
     async def settle(self, claims: Sequence[Claim]) -> None:
-        exchange = await self.engine.leases.exchange(Ends(successes=_ends(claims)), None, 0.0)
+        exchange = await self.engine.leases.exchange(Ends(successes=_ends(claims)), None)
         assert not exchange.rejected
         self.done += len(claims)
 
@@ -108,4 +108,4 @@ def _ends(claims: Sequence[Claim]) -> Successes:
     """As daemons say them."""
     moments = [0.0] * len(claims)
     workers = [one.worker or 0 for one in claims]
-    return Successes.of(claims, workers, moments, moments, [None] * len(claims))
+    return Successes.of(claims, workers, moments, moments, [None] * len(claims), moments)

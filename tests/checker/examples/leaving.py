@@ -1,4 +1,4 @@
-"""M2 to M4: what is left to its lease, and what is taken first."""
+"""M2 to M5: what is left to its lease, what is taken first, and when it started."""
 
 from __future__ import annotations
 
@@ -207,3 +207,44 @@ def what_was_made_before_the_clock_was_put_back_may_come_later(h: Story) -> None
     h.claim(2, "a")
     h.claim(3, "b")
     h.settle(2, "a", **ending())
+
+
+def two_in_turn(h: Story, *starts: str, restart: bool = False) -> None:
+    """North runs two jobs, which the store says started then."""
+    for job in (1, 2):
+        if job == 1 or restart:
+            h.note("process", what="started", node="north")
+        h.run(job, str(job))
+        h.wait(1)
+        h.handler("end", job, str(job), outcome="success")
+        h.settle(job, str(job))
+    h.end()
+    for job, start in enumerate(starts, 1):
+        times = {"started_at": f"2026-01-01T00:00:{start}Z", "finished_at": "2026-01-01T00:00:30Z"}
+        attempt = {"attempt": 1, "node": "north", "outcome": "succeeded", **times}
+        h.row(job, "succeeded", created_at="2026-01-01T00:00:01Z", attempts=[attempt])
+
+
+@breaks("M5", commits=(True,))
+def the_later_one_started_earlier(h: Story) -> None:
+    two_in_turn(h, "05.000001", "05")
+
+
+@breaks("M5", commits=(True,))
+def one_started_before_it_was_made(h: Story) -> None:
+    two_in_turn(h, "00", "05")
+
+
+@breaks("M5", commits=(True,))
+def one_started_after_its_end(h: Story) -> None:
+    two_in_turn(h, "05", "31")
+
+
+@legal()
+def both_started_at_once(h: Story) -> None:
+    two_in_turn(h, "05", "05")
+
+
+@legal()
+def a_node_that_was_started_again_knows_nothing_of_earlier_starts(h: Story) -> None:
+    two_in_turn(h, "06", "05", restart=True)

@@ -167,17 +167,25 @@ class OneCourier(Invariant, name="S18", needs={"outbox"}):
 
 @dataclass(eq=False)
 class Kept(Invariant, name="S19", needs={"retention", "claims", "clients"}, wants=("retention",)):
-    _stopped: dict[tuple[int, int], float] = noted(dict)  # when a handler did, by job and attempt
+    # By job and attempt: when its handler began, and how long it took.
+    _began: dict[tuple[int, int], float] = noted(dict)
+    _took: dict[tuple[int, int], float] = noted(dict)
+
+    def begin(self, line: int, record: Record) -> None:
+        self._began.setdefault((record["job"], record["attempt"]), self.world.now.t)
 
     def stopped(self, line: int, record: Record) -> None:
-        self._stopped[record["job"], record["attempt"]] = self.world.now.t
+        key = record["job"], record["attempt"]
+        self._took[key] = self.world.now.t - self._began.get(key, self.world.now.t)
 
     def _ended(self, last: Op, job: Job) -> float:
-        """A job ends when its work does, which may be long before that is written."""
+        """A job ends when its work does, which may be long before that is written. How long after
+        its claim it began, its node knows no better than answers take.
+        """
         if last.name != "settle" or job.claim is None:
             return last.lo.t
         key = (job.id, last.call.get("attempt", job.claim.attempt))
-        return self._stopped.get(key, job.claim.op.lo.t)
+        return job.claim.op.lo.t + self._took.get(key, 0.0)
 
     def deleted(self, op: Op, job: Job) -> None:
         self.cases += 1

@@ -47,9 +47,9 @@ async def opened(failures: int = 0) -> Shaky:
 async def end(engine: Shaky, state: JobState, outcome: AttemptOutcome) -> None:
     """Runs the first claimable job to its end."""
     request = ClaimRequest(uuid.uuid4(), "n1", (1,), 0, 30.0)
-    (claim,) = (await engine.leases.exchange(Ends(), request, 0.0)).claims
+    (claim,) = (await engine.leases.exchange(Ends(), request)).claims
     settled = Settlement(claim.id, claim.token, 1, 1, 0.0, 0.0, state, outcome)
-    await engine.leases.exchange(Ends([settled]), None, 0.0)
+    await engine.leases.exchange(Ends([settled]), None)
 
 
 async def test_it_waits_for_all_and_counts_how_they_ended(

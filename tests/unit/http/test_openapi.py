@@ -7,7 +7,6 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
-import trio
 
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends
@@ -71,7 +70,7 @@ async def test_answers_have_the_shapes_that_are_described() -> None:
         for number in range(2):
             await web.engine.jobs.enqueue([NewJob("report", f"[{number}]")])
         request = ClaimRequest(uuid4(), "n1", (1,), 0, 60.0)
-        await web.engine.leases.exchange(Ends(), request, trio.current_time())
+        await web.engine.leases.exchange(Ends(), request)
         for path in SHOWN:
             described = DOCUMENT["paths"][path]
             schema = described["get"]["responses"]["200"]["content"]["application/json"]["schema"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import trio
-
 from musterd.config.credentials import BearerToken
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends
@@ -40,7 +38,7 @@ async def test_a_target_is_shown_as_it_stands() -> None:
         await web.post("/jobs/1/pause")
         for _ in range(2):  # the claims meet the jobs behind it
             request = ClaimRequest(uuid4(), "n1", (1,), 0, 30.0)
-            await web.engine.leases.exchange(Ends(), request, trio.current_time())
+            await web.engine.leases.exchange(Ends(), request)
         halted = (await web.get("/targets/a%2Fb")).json
         free = (await web.get("/targets/x")).json
         assert (await web.get("/targets/%FF")).status == 404

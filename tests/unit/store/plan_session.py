@@ -133,7 +133,7 @@ def _ends(claims: list[Claim]) -> Any:
         Settlement(one.id, one.token, one.attempt, one.worker, 1.0, 2.0, state, outcome)
         for one in claims
     ]
-    return settlement_params(settled, 3.0)
+    return settlement_params(settled)
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -73,29 +73,29 @@ async def test_a_claim_under_a_limit_comes_by_what_was_in_hand_of_its_kind_only(
 
 async def test_what_is_put_before_a_mark_is_found_a_moment_later(rig: PostgresRig) -> None:
     claims = rig.engine.leases.exchange
-    await claims(Ends(), a_request(), 0.0)
+    await claims(Ends(), a_request())
     rig.raw(
         "insert into job_rows (kind, priority, run_at) values ('early', 1, '2001-01-01');"
         "insert into job_rows (kind, priority) values ('urgent', 9)"
     )
-    at_once = await claims(Ends(), a_request(), 0.0)
+    at_once = await claims(Ends(), a_request())
     kinds = [one.kind for one in at_once.claims]
     assert kinds[:2] == ["urgent", "next"]
     assert "early" not in kinds
     await trio.sleep(ALL_SECONDS)
     assert (await rig.engine.queue.observe(5000)).due > 0  # the supervisor looks at all
-    later = await claims(Ends(), a_request(), 0.0)
+    later = await claims(Ends(), a_request())
     assert later.claims[0].kind == "early"
 
 
 async def test_a_job_that_is_committed_a_little_late_is_found_at_once(rig: PostgresRig) -> None:
     claims = rig.engine.leases.exchange
-    await claims(Ends(), a_request(), 0.0)
+    await claims(Ends(), a_request())
     rig.raw(
         "insert into job_rows (kind, priority, run_at)"
         " select 'late', 1, min(run_at) - interval '0.2 s' from job_rows where kind = 'next'"
     )
-    assert (await claims(Ends(), a_request(), 0.0)).claims[0].kind == "late"
+    assert (await claims(Ends(), a_request())).claims[0].kind == "late"
 
 
 async def test_the_next_job_of_a_target_is_claimed_though_its_place_is_old(
@@ -108,9 +108,9 @@ async def test_the_next_job_of_a_target_is_claimed_though_its_place_is_old(
     await _claimed(rig, 30)
     await rig.engine.jobs.enqueue([NewJob("other", priority=9)] * 40)
     await _claimed(rig, 10)  # the mark of that priority is among these now
-    visit = await rig.engine.leases.exchange(Ends([_end(both[0])]), _request(1), 1.0)
+    visit = await rig.engine.leases.exchange(Ends([_end(both[0])]), _request(1))
     assert visit.parked > 0  # it asks again
-    (found,) = (await rig.engine.leases.exchange(Ends(), _request(1), 1.0)).claims
+    (found,) = (await rig.engine.leases.exchange(Ends(), _request(1))).claims
     assert found.target == "t"
 
 
@@ -120,16 +120,16 @@ async def test_a_job_that_a_limit_lets_go_on_is_claimed_though_its_place_is_old(
     await rig.engine.jobs.enqueue([NewJob("capped", priority=9)] * 2)
     rig.raw("update job_rows set run_at = run_at - interval '1 hour' where kind = 'capped'")
     request = attrs.evolve(_request(2), caps=CAPS)
-    first = (await rig.engine.leases.exchange(Ends(), request, 1.0)).claims
+    first = (await rig.engine.leases.exchange(Ends(), request)).claims
     assert [one.kind for one in first].count("capped") == 1
     await rig.engine.jobs.enqueue([NewJob("other", priority=9)] * 40)
-    await rig.engine.leases.exchange(Ends(), attrs.evolve(_request(10), caps=CAPS), 1.0)
+    await rig.engine.leases.exchange(Ends(), attrs.evolve(_request(10), caps=CAPS))
     ended = next(one for one in first if one.kind == "capped")
     visit = await rig.engine.leases.exchange(
-        Ends([_end(ended)]), attrs.evolve(_request(1), caps=CAPS), 1.0
+        Ends([_end(ended)]), attrs.evolve(_request(1), caps=CAPS)
     )
     assert visit.parked > 0
-    again = await rig.engine.leases.exchange(Ends(), attrs.evolve(_request(1), caps=CAPS), 1.0)
+    again = await rig.engine.leases.exchange(Ends(), attrs.evolve(_request(1), caps=CAPS))
     assert [one.kind for one in again.claims] == ["capped"]
 
 
@@ -157,7 +157,7 @@ def _request(workers: int) -> ClaimRequest:
 
 
 async def _claimed(rig: PostgresRig, workers: int) -> list[Claim]:
-    return (await rig.engine.leases.exchange(Ends(), _request(workers), 1.0)).claims
+    return (await rig.engine.leases.exchange(Ends(), _request(workers))).claims
 
 
 def _end(claim: Claim) -> Settlement:

@@ -20,7 +20,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Ends, Successes
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
-from tests.contract.rigs import LOCAL, ending, ids, settle, state_of, take
+from tests.contract.rigs import ending, ids, settle, state_of, take
 
 
 def make(path: Path | str, **options: Any) -> SqliteEngine:
@@ -211,9 +211,9 @@ async def test_results_of_every_sort_end_together(engine: SqliteEngine, tmp_path
     await engine.jobs.enqueue([NewJob("a")] * len(results))
     claims = await take(engine, workers=3, ahead=3)
     count = len(claims)
-    started, ended_local = [LOCAL - 3] * count, [LOCAL - 1] * count
-    ended = Successes.of(claims, [7] * count, started, ended_local, results)
-    assert not (await engine.leases.exchange(Ends(successes=ended), None, LOCAL)).rejected
+    started, ended_at = [0.0] * count, [1.0] * count
+    ended = Successes.of(claims, [7] * count, started, ended_at, results, ended_at)
+    assert not (await engine.leases.exchange(Ends(successes=ended), None)).rejected
     found = run(tmp_path / "store.db", "select result from job_rows order by id")
     assert found == [(one,) for one in results]
 
@@ -222,9 +222,9 @@ async def test_results_of_every_sort_end_together(engine: SqliteEngine, tmp_path
 async def test_a_result_that_is_no_text_undoes_the_batch(engine: SqliteEngine, result: str) -> None:
     await engine.jobs.enqueue([NewJob("a")])
     (claim,) = await take(engine)
-    ended = Successes.of([claim], [1], [0.0], [0.0], [f'"{result}"'])
+    ended = Successes.of([claim], [1], [0.0], [0.0], [f'"{result}"'], [0.0])
     with pytest.raises(InputRefused):
-        await engine.leases.exchange(Ends(successes=ended), None, LOCAL)
+        await engine.leases.exchange(Ends(successes=ended), None)
     assert await state_of(engine, 1) is JobState.RUNNING
 
 

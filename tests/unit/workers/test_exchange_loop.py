@@ -59,11 +59,11 @@ class Visits(PartOverlay):
         super().__init__(part)
         self._watched = watched
 
-    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         self._watched.visits.append([(one.id, one.attempt) for one in ends.all()])
         ids = {one.id for one in ends.all()}
         held_up = ids & self._watched.held_up
-        done: Exchange = await self.part.exchange(ends.of(ids - held_up), claim, now_local)
+        done: Exchange = await self.part.exchange(ends.of(ids - held_up), claim)
         if self._watched.odd:
             raise self._watched.odd.pop()
         return done._replace(held_up=frozenset(held_up))
