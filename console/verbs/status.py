@@ -348,7 +348,8 @@ def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         first = cut(one_line(faults[0]), FAULT_WIDTH)
         yield f"REFUSED the new configuration: {first}{more}; fix it, then `musterd reload --wait`"
-    slack = (node.get("last_decision") or {}).get("slack_seconds")
+    decision = node.get("last_decision")
+    slack = None if decision is None else decision.get("slack_seconds")
     if slack is not None and slack < 0:
         late = f"a job has waited {duration_text(-slack)} longer than promised"
         yield f"BEHIND  {late}: `musterd scaling` says what limits the crew"

@@ -103,9 +103,10 @@ class PostgresQueue:
         return await self.statements.execute("resume_queue", {}) > 0
 
     async def wait_for_hint(self) -> Hint:
-        if self._channel is None:
-            ((self._channel,),) = await self.statements.run("hint_channel", {})
-        return await self.hints.wait(self._channel)
+        if (channel := self._channel) is None:
+            ((channel,),) = await self.statements.run("hint_channel", {})
+            self._channel = channel
+        return await self.hints.wait(channel)
 
     def hear_no_more(self) -> None:
         if self._channel is not None:

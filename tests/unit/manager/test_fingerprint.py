@@ -42,9 +42,9 @@ KINDS = """
 [kinds.plain]
 duration_ms = [10, 20]
 fail_first = 1
-budgets = { tokens = 10, calls = 3 }
 [kinds.sums]
 python = "shop.sums:add"
+budgets = { tokens = 10, calls = 3 }
 max_running = 3
 webhook = "https://hooks.example/sums"
 retention = { delete_after_hours = 5 }
