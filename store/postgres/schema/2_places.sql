@@ -217,6 +217,79 @@ begin
     end loop;
 end $$;
 
+-- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at.
+create function {schema}.note_new_jobs() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    arrived record;
+    held integer;
+    stretch integer;  -- jobs in one: a small batch is cut finer, so that several nodes may take from it at once
+    pending constant jsonb := '{"state": "pending"}';
+    channel text;
+begin
+    select count(*)::integer as number, count(*) filter (where state = 'pending')::integer as held, count(target) as targets,
+           min(id) as first_id, max(id) as last_id,
+           min(kind collate "C") as kind, max(kind collate "C") as last_kind,
+           min(priority) as priority, max(priority) as highest, min(run_at) as run_at, max(run_at) as latest
+        into arrived from new_rows;
+    if arrived.number > 0 then
+        held := arrived.held;
+        stretch := least(64, greatest(1, arrived.number / 16));
+        if arrived.number = 1 then
+            with one as materialized (select id, run_at, priority, state, kind, target from new_rows),
+            placed as (
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, id, id, kind, target from one where state = 'queued'
+            ),
+            counted as (
+                insert into {schema}.count_changes (pending) select held where held = 1
+            )
+            insert into {schema}.event_drafts (enqueued, queued, type, job_ids, kinds, targets, common)
+            select 1, 1 - held, 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
+                   case held when 1 then pending end
+            from one;
+        else
+            insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
+            if held = 0 and arrived.targets = 0 and arrived.kind = arrived.last_kind and arrived.priority = arrived.highest
+                and arrived.run_at = arrived.latest and arrived.last_id - arrived.first_id + 1 = arrived.number then
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+                select arrived.priority, arrived.run_at, first_id, least(arrived.last_id, first_id + stretch - 1), arrived.kind
+                from generate_series(arrived.first_id, arrived.last_id, stretch) as part (first_id);
+            else
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, min(id), max(id), kind, target
+                from (select priority, run_at, kind, target, id, case when target is not null then id end as alone,
+                             id - row_number() over (partition by priority, run_at, kind, target order by id) as island
+                      from new_rows where state = 'queued') neighbour
+                group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
+            end if;
+            if arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
+                       case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
+                from new_rows group by id / 1000 order by min(id);
+            else
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
+                       case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
+                from new_rows group by id / 1000, state order by min(id);
+            end if;
+        end if;
+        -- One hint at a time is enough: a transaction that finds another one about to hint leaves it to that one,
+        -- so that concurrent commits do not queue up behind each other's notifications.
+        -- The row is this schema's own: whoever might keep a lock that all may take, could keep all nodes from being told.
+        select name into channel from {schema}.hint_channel for update skip locked;
+        if found then
+            perform pg_notify(channel, '');
+        end if;
+    end if;
+    return null;
+end $$;
+
+create trigger job_rows_arrived after insert on {schema}.job_rows
+    referencing new table as new_rows for each statement
+    execute function {schema}.note_new_jobs();
+
 -- Keeps the place of a job whose row was changed by anything but the end of an attempt, which sees to it itself: by an action
 -- on it, or by hand. A job in hand stays there, so it cannot be put aside, nor become one of another kind or target. One that
 -- has ended is named by an ending as it is now; what named it before names it in vain.
