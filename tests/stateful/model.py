@@ -99,8 +99,8 @@ class Model(Line):
     ) -> tuple[bool, str | None]:
         """Whether it was kept, and what its holder is asked for."""
         job = self.standing(held)
-        if job is None:
-            return False, None
+        if job is None or job.lease_until is None or job.lease_until <= self.now:
+            return False, None  # one that has run out is lost, reaped or not
         job.lease_until = self.now + lease_seconds
         if job.state is A and has_started:
             job.state = R
