@@ -182,7 +182,8 @@ class Model(Line):
         if after is C:
             job.finished_at = self.now
         if action is Action.RESUME:
-            job.run_at = self.now
+            asked_for = job.run_at if (job.attempt, "snoozed") in job.attempts else self.now
+            job.run_at = max(asked_for, self.now)
             used = job.attempt - job.forgiven
             job.max_attempts = None if job.max_attempts is None else job.max_attempts + used
             job.forgiven = job.attempt

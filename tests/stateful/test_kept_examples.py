@@ -46,6 +46,15 @@ KEPT: dict[str, list[Step]] = {
         begin(wanted()), CLAIM, settle(RETRY), CLAIM, PAUSE,
         settle(Verdict(Q, "snoozed", forgive=True, delay_seconds=20.0)),
     ],
+    "a lease that has run out is not renewed": [
+        begin(wanted()), CLAIM, LATER,
+        ("renew", {"place": 0, "has_started": True, "forged": False}),
+    ],
+    "a snooze outlasts a pause": [
+        begin(wanted()), CLAIM, settle(Verdict(Q, "snoozed", forgive=True, delay_seconds=20.0)),
+        ("control_many", {"action": Action.PAUSE, "kinds": ()}),
+        ("control_many", {"action": Action.RESUME, "kinds": ()}),
+    ],
     "a phase that nobody has begun": [
         begin(wanted()), CLAIM, settle(Verdict(Q, "retrying", finishes="one")),
     ],
