@@ -235,6 +235,7 @@ class Contained(NamedTuple):
     kind: str | None  # of the job in hand, if there was one
     job_id: int | None
     error: BaseException
+    attempt: int | None = None
 
 
 def log_contained(what: Contained) -> None:

@@ -244,7 +244,9 @@ class ProgressWriter:
                 return
             (held,) = news
             held.forget_news()
-            self.contained(Contained("note", held.claim.kind, held.claim.id, error))
+            self.contained(
+                Contained("note", held.claim.kind, held.claim.id, error, held.claim.attempt)
+            )
 
     async def _write(self, news: Sequence[Held]) -> None:
         said = [(held, *held.news()) for held in news]

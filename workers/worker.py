@@ -126,7 +126,9 @@ async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -
             return None
         return judge(outcome, held.claim, held.judged_by or kind, bytes_max)
     except Exception as error:  # noqa: BLE001 - told below
-        box.tools.contained(Contained("attempt", kind.name, held.claim.id, error))
+        box.tools.contained(
+            Contained("attempt", kind.name, held.claim.id, error, held.claim.attempt)
+        )
         outcome = Outcome("failure", None, "internal_error", line_of(error), kind.retryable)
         return None if held.lost else judge(outcome, held.claim, kind, bytes_max)
 

@@ -84,7 +84,8 @@ def simulate(
     settings = cli.of_tenant(cli.load().settings)
     models = [model_settings(settings)]
     if proposed or against is not None:
-        models.append(model_settings(cli.proposing(against, proposed).settings()))
+        proposal = cli.proposing(against, proposed)
+        models.append(model_settings(proposal.of_tenant(proposal.load().settings)))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
     trace = read_trace(cli, settings, **where)

@@ -233,7 +233,9 @@ class FaultReporter:
 
     def contained(self, what: Contained) -> None:
         self.deps.metrics.contained(what.where)
-        fields = {"where": what.where, "kind": what.kind, "job_id": what.job_id}
+        fields = {
+            "where": what.where, "kind": what.kind, "job_id": what.job_id, "attempt": what.attempt,
+        }  # fmt: skip
         known = {key: value for key, value in fields.items() if value is not None}
         self.deps.log.error("fault contained", exc_info=what.error, extra=extra(**known))
 

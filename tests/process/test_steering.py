@@ -128,7 +128,7 @@ def test_what_the_grace_period_does_not_suffice_for_is_interrupted(
     with home.daemon(*known, "--set", sets[0], "--set", sets[1]) as daemon:
         (job_id,) = run_long(home, daemon, known, 1)
         done = home.call("drain", "--wait", "--json", "--set", daemon.listen)
-        assert (done.code, done.json["phase"], done.json["jobs"]) == (0, "stopped", 0)
+        assert (done.code, done.json["phase"], done.json["jobs"]) == (1, "stopped", 1)
         assert daemon.end() == 0
     found = home.job(job_id)
     state, outcome = ("paused", "paused") if interrupted == "pause" else ("queued", "released")

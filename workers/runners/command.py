@@ -101,7 +101,7 @@ class CommandRunner:
         """The node has too little of something, and may soon have more: no fault of the job."""
         waiting = put_off(error)
         if waiting is not None:
-            self.contained(Contained("start", claim.kind, claim.id, error))
+            self.contained(Contained("start", claim.kind, claim.id, error, claim.attempt))
             return waiting
         message = f"the program could not be started: {error.strerror}"
         return Outcome("retry", None, "not_started", message)

@@ -354,7 +354,7 @@ class ProcessRunner:
     async def _died(self, error: Exception, assignment: Assignment, log: JobLog) -> Outcome:
         if isinstance(error, ChildMisspoke):
             claim = assignment.claim
-            self._tools.contained(Contained("child", claim.kind, claim.id, error))
+            self._tools.contained(Contained("child", claim.kind, claim.id, error, claim.attempt))
         started = self._child is not None and self._child.jobs > 0
         child = self._child
         await self._stop(0.0, log)
@@ -362,7 +362,9 @@ class ProcessRunner:
         if isinstance(error, OSError):
             if (waiting := put_off(error)) is not None:
                 claim = assignment.claim
-                self._tools.contained(Contained("start", claim.kind, claim.id, error))
+                self._tools.contained(
+                    Contained("start", claim.kind, claim.id, error, claim.attempt)
+                )
                 return waiting
             message = f"its child process could not be started: {error}"
         else:
