@@ -149,7 +149,7 @@ class LeaseKeeper:
                 )
         except (StoreError, trio.TooSlowError):
             return  # the watch ends what it must
-        self.desk.hear_time(renewal.now_epoch, sent_local)
+        self.desk.hear_time(renewal.now_epoch, sent_boottime)
         if extend:
             self.unrenewed_since_local = None
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds

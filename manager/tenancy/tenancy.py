@@ -59,8 +59,9 @@ class Tenancy:
         self._mail = make_mail(deps, self._tools)
         self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended)
         self._desk = Desk(
-            deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter, rng
-        )
+            deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter, rng,
+            boottime,
+        )  # fmt: skip
         self._alarm = Alarm(engine, self._desk)
         self._exchange_loop = ExchangeLoop(
             self._desk, engine, boottime, rng, self._alarm.set, contained

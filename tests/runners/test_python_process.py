@@ -1,6 +1,7 @@
 """Handlers in child processes: what may happen to a child, and what never happens to others."""
 
 import ast
+import json
 import os
 import signal
 import sys
@@ -75,6 +76,19 @@ async def test_a_cancelled_job_is_stopped_with_all_it_has_started(tmp_path: Path
                 await has_gone(pid)
         assert assignment.traces.log == "hanging\ncleaned up\n"
         assert result_of(await bench.run(FACTS))["runs"] == 1
+
+
+async def test_what_a_stopped_job_reports_at_its_end_counts(tmp_path: Path) -> None:
+    said = tmp_path / "begun"
+    async with a_bench() as bench:
+        kind = python_kind("reports_at_its_end", budgets={"tokens": 9})
+        assignment = bench.assignment(kind, str(said))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bench.runner(kind).run, assignment)
+            await lines_in(said, 1)
+            nursery.cancel_scope.cancel()
+        assert [json.loads(each) for each in bench.spent] == [{"tokens": 3}]
+        assert [note.percent for note in bench.notes] == [40]
 
 
 async def test_a_job_that_ignores_term_is_killed_after_its_grace(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class Desk:
     All methods but those that wait are synchronous: what they change, they change at once.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is asked for comes from as many places
         self,
         node: str,
         settings: LiveSettings,
@@ -111,8 +111,11 @@ class Desk:
         idleness: Idleness,
         observer: JobObserver,
         rng: random.Random,
+        boottime: Callable[[], float] = trio.current_time,
     ) -> None:
-        """`caps` gives the bounds of kinds, of the moment."""
+        """`caps` gives the bounds of kinds, of the moment. `boottime` runs on while the machine is
+        suspended, as the store's clock does.
+        """
         self._node, self._settings, self._caps = node, settings, caps
         self._leases = lease_plan(settings.now)
         self._observer, self._rng = observer, rng
@@ -125,7 +128,7 @@ class Desk:
         self._succeeded: list[Held] = []  # plain successes
         self._expected = 0  # jobs that have been asked for
         self._claims = True  # until it is told to stop
-        self._clock = StoreClock()
+        self._clock, self._boottime = StoreClock(), boottime
         self.interrupted: list[int] = []  # jobs whose worker was dismissed under them
         self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
         self._enough = 1  # so many ends are one
@@ -224,17 +227,18 @@ class Desk:
 
     def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
         now = trio.current_time() if now_local is None else now_local
-        held.start(seat.worker, now, self._clock.start(held.claim, now))
+        held.start(seat.worker, now, self._clock.start(held.claim, self._boottime()))
         seat.held = held
         return held
 
     def _end(self, held: Held, now_local: float) -> None:
         if held.started_local is None or held.started_epoch is None:
-            held.end(self._clock.end(now_local, held.claim.claimed_epoch, 0.0), 0.0)
+            held.end(self._clock.end(self._boottime(), held.claim.claimed_epoch, 0.0), 0.0)
             return
         run_seconds = now_local - held.started_local
         self._pacing.note_service(run_seconds)
-        held.end(self._clock.end(now_local, held.started_epoch, run_seconds), run_seconds)
+        ended_epoch = self._clock.end(self._boottime(), held.started_epoch, run_seconds)
+        held.end(ended_epoch, run_seconds)
 
     # -- for the crew and the daemon
 
@@ -369,9 +373,9 @@ class Desk:
         """The store cannot give out what is due."""
         self._observer.claim_refused(why)
 
-    def hear_time(self, epoch: float, asked_local: float) -> None:
+    def hear_time(self, epoch: float, asked_boottime: float) -> None:
         """The store's clock stood there when it answered."""
-        self._clock.hear(epoch, asked_local, trio.current_time())
+        self._clock.hear(epoch, asked_boottime, self._boottime())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie

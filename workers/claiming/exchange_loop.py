@@ -130,7 +130,6 @@ class ExchangeLoop:
             await self._find_out(load, sent_boottime)
 
     async def _visit(self, load: Load, sent_boottime: float) -> None:
-        sent_local = trio.current_time()
         ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
         try:
             answer = await self.engine.leases.exchange(ends, load.request)
@@ -147,7 +146,7 @@ class ExchangeLoop:
         else:
             self._backoff.succeeded()
             if load.request is not None:  # first: the leases of what was claimed are running
-                self.desk.hear_time(answer.now_epoch, sent_local)
+                self.desk.hear_time(answer.now_epoch, sent_boottime)
                 self.desk.book_claims(answer.claims, sent_boottime)
                 if self.desk.book_look(load, answer, beside_another=self._under_way > 1):
                     self.on_delay()

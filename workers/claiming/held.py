@@ -177,6 +177,8 @@ class Held:
         is_news = note is not self.written_note and verdict.state is not JobState.SUCCEEDED
         if note is not None and is_news:
             verdict = verdict._replace(percent=note.bounded_percent, note=note.note)
+        if verdict.spent is None and self.spent != self.written_spent:
+            verdict = verdict._replace(spent=self.spent)
         if phase is None:
             return verdict
         if phase.state is PhaseState.SUCCEEDED:

@@ -12,21 +12,21 @@ class StoreClock:
     """One for all attempts of a tenancy: were each start written on what the store's clock says
     when it hears of it, the ways there would decide on the order of starts.
 
-    The store's clock is ahead of this node's, which counts from anywhere, by `_ahead_seconds`. Each
-    answer says between which bounds that lies, and the guess is kept as it is within them: so it
-    follows a drift and a step, and not how long an answer took. It is never more than it can be,
-    but for a step back.
+    The store's clock is ahead of this node's, which counts from the machine's start and goes on in
+    its sleep, by `_ahead_seconds`. Each answer says between which bounds that lies, and the guess
+    is kept as it is within them: so it follows a drift and a step, and not how long an answer took.
+    It is never more than it can be, but for a step back.
     """
 
     _ahead_seconds: float = float("-inf")
     _latest_start_epoch: float = 0.0
 
-    def hear(self, epoch: float, asked_local: float, heard_local: float) -> None:
+    def hear(self, epoch: float, asked_boottime: float, heard_boottime: float) -> None:
         """The store's clock stood there at some moment between these two."""
-        least, most = epoch - heard_local, epoch - asked_local
+        least, most = epoch - heard_boottime, epoch - asked_boottime
         self._ahead_seconds = min(max(self._ahead_seconds, least), most)
 
-    def start(self, claim: Claim, local: float) -> float:
+    def start(self, claim: Claim, boottime: float) -> float:
         """When the attempt starts for which a worker takes this claim. What was claimed for a
         worker has started with its claim, as the store has it, unless another started meanwhile.
 
@@ -35,10 +35,10 @@ class StoreClock:
         """
         epoch = claim.claimed_epoch
         if claim.worker is None or epoch < self._latest_start_epoch:
-            epoch = max(epoch, local + self._ahead_seconds)
+            epoch = max(epoch, boottime + self._ahead_seconds)
         self._latest_start_epoch = max(self._latest_start_epoch, epoch)
         return self._latest_start_epoch
 
-    def end(self, local: float, start_epoch: float, run_seconds: float) -> float:
+    def end(self, boottime: float, start_epoch: float, run_seconds: float) -> float:
         """When an attempt ends: never sooner than its work took."""
-        return max(local + self._ahead_seconds, start_epoch + run_seconds)
+        return max(boottime + self._ahead_seconds, start_epoch + run_seconds)

@@ -253,6 +253,8 @@ class Executor:
                 _end_fork(link, None)
             ending = self._sendable(self._context.ending_of_value(job, value))
         except Stopped:
+            if self._link.pid == os.getpid():
+                link.end()  # what it said while it cleaned up
             raise
         except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
             if self._link.pid != os.getpid():

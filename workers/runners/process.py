@@ -11,7 +11,7 @@ import selectors
 import signal
 import socket
 import termios
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import trio
@@ -42,6 +42,7 @@ PROGRAM = Path(__file__).with_name("child.py")
 _NO_BYTES = bytes(4)
 CHUNK_BYTES = 8_192  # most messages are far smaller, and a large buffer costs time
 OUTPUT_CHUNK_BYTES = 65_536
+LAST_MESSAGES_MAX = 1_000  # that are read of a child which has been stopped
 
 
 class ChildDied(Exception):
@@ -152,17 +153,32 @@ class Executor:
         slot = "" if claim.schedule is None else _slot_text(claim)
         return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}{slot}}}'
 
-    async def stop(self, grace_seconds: float, log: JobLog | None) -> None:
+    async def stop(
+        self, grace_seconds: float, log: JobLog | None, assignment: Assignment | None = None
+    ) -> None:
         """Ends it and all that it has started: TERM, the grace, KILL. Bounded, not to be cancelled,
-        safe to repeat. What it has printed till then goes to `log`.
+        safe to repeat. What it has printed till then goes to `log`, what it has reported of its job
+        to `assignment`.
         """
         self._group.grace_seconds = grace_seconds
         try:
             await self._group.stop()
             if log is not None:
                 self._drain_output(log)
+            if assignment is not None:
+                self._hear_out(assignment)
         finally:
             self._closing.close()
+
+    def _hear_out(self, assignment: Assignment) -> None:
+        """What it has reported till its end; whatever else it said is of no use any more."""
+        with suppress(ChildDied):  # all has been read, or makes no sense
+            for _ in range(LAST_MESSAGES_MAX):
+                message = self._next_message()
+                if message is None:
+                    self._read_socket()
+                elif isinstance(message, Report):
+                    _pass_on(message, assignment)
 
     @property
     def status(self) -> int | None:
@@ -307,7 +323,7 @@ class ProcessRunner:
             grace_seconds = assignment.kind.grace_seconds
             bound = trio.current_time() + grace_seconds + STOP_SECONDS_MAX
             with trio.CancelScope(shield=True, deadline=bound):
-                await self._stop(grace_seconds, log)
+                await self._stop(grace_seconds, log, assignment)
             assignment.traces.log = log.text()
             raise
         await self._recycle(child, ended)
@@ -375,11 +391,13 @@ class ProcessRunner:
         outcome = Outcome("failure", None, "child_died", message, retryable)
         return outcome._replace(log=log.text(), spent=spent)
 
-    async def _stop(self, grace_seconds: float, log: JobLog | None) -> None:
+    async def _stop(
+        self, grace_seconds: float, log: JobLog | None, assignment: Assignment | None = None
+    ) -> None:
         child, self._child = self._child, None
         if child is None:
             return
-        await child.stop(grace_seconds, log)
+        await child.stop(grace_seconds, log, assignment)
 
 
 def _how_it_ended(status: int | None) -> str:

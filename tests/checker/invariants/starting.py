@@ -35,10 +35,10 @@ class StartsInOrder(Invariant, name="M5", needs={"handlers", "jobs", "processes"
             self._lives[record["node"]] = self._lives.get(record["node"], 0) + 1
 
     def begin(self, line: int, record: Record) -> None:
-        if not self.world.commits or record.get("phase"):
-            return  # a phase begins once the start has been written
         node = str(record["who"]).removeprefix("node:")
         which = node, record["job"], record["attempt"]
+        if not self.world.commits or (record.get("phase") and which not in self._begun):
+            return  # a phase begins once the start has been written
         begun = Begun(self.world.now.t, line, node, self._lives.get(node, 0))
         self._begun[which] = None if which in self._begun else begun
 

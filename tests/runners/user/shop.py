@@ -191,6 +191,15 @@ def hangs(job: JobContext) -> None:
         job.log("cleaned up")
 
 
+def reports_at_its_end(job: JobContext) -> None:
+    Path(job.payload).write_text("begun\n")
+    try:
+        time.sleep(1000)
+    finally:
+        job.spend(tokens=3)
+        job.progress(40, "as far as it came")
+
+
 def ignores_term(job: JobContext) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(job.payload).write_text(f"{os.getpid()}\n")

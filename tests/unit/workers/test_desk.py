@@ -192,3 +192,11 @@ async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(d
             asked.append((request.workers, request.ahead) if request else None)
         assert asked == [((1,), 499), ((), 500), ((), 500), None]
         nursery.cancel_scope.cancel()
+
+
+def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
+    held, spent = Held(claim(7), 0.0, 0.0), '{"tokens": 3}'
+    held.spend(spent)
+    assert held.with_progress(released("its node shut down")).spent == spent
+    held.news_written(None, spent)
+    assert held.with_progress(released("its node shut down")).spent is None
