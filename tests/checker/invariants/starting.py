@@ -34,6 +34,13 @@ class StartsInOrder(Invariant, name="M5", needs={"handlers", "jobs", "processes"
         if record["what"] == "started":
             self._lives[record["node"]] = self._lives.get(record["node"], 0) + 1
 
+    def fault(self, line: int, record: Record) -> None:
+        """Those that began since are lost, and another job may get the same id."""
+        since = record.get("lost_since")
+        if since is not None:
+            undone = [one for one, begun in self._begun.items() if begun and begun.line >= since]
+            self._begun.update(dict.fromkeys(undone))
+
     def begin(self, line: int, record: Record) -> None:
         node = str(record["who"]).removeprefix("node:")
         which = node, record["job"], record["attempt"]
