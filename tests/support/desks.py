@@ -10,7 +10,7 @@ from musterd.store.leases import (
     Settlement,
     Successes,
 )
-from musterd.workers.claiming.desk import Desk, JobObserver
+from musterd.workers.claiming.desk import Chance, Desk, JobObserver
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.idleness import Idleness
 from tests.support.stage import live_settings
@@ -67,7 +67,7 @@ def make_desk(
     observer: JobObserver | None = None, idleness: Idleness | None = None, **changes: object
 ) -> Desk:
     settings, idle = live_settings(**changes), idleness or Idleness()
-    return Desk("north", settings, tuple, idle, observer or Silent(), random.Random(1))
+    return Desk("north", settings, tuple, idle, observer or Silent(), Chance(random.Random(1)))
 
 
 def be_brisk(desk: Desk) -> None:

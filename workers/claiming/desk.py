@@ -96,6 +96,13 @@ class Load(NamedTuple):
         return self.is_claim_alone and self.request is None
 
 
+class Chance(NamedTuple):
+    """The dice, and the clock: it goes on while the machine is suspended, as the store's does."""
+
+    rng: random.Random
+    boottime: Callable[[], float] = trio.current_time
+
+
 class Desk:
     """Owned by a tenancy. Every claim in this node's hands is here, until its settlement is in the
     store.
@@ -103,19 +110,17 @@ class Desk:
     All methods but those that wait are synchronous: what they change, they change at once.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it is asked for comes from as many places
+    def __init__(
         self,
         node: str,
         settings: LiveSettings,
         caps: Callable[[], Caps],
         idleness: Idleness,
         observer: JobObserver,
-        rng: random.Random,
-        boottime: Callable[[], float] = trio.current_time,
+        chance: Chance,
     ) -> None:
-        """`caps` gives the bounds of kinds, of the moment. `boottime` runs on while the machine is
-        suspended, as the store's clock does.
-        """
+        """`caps` gives the bounds of kinds, of the moment."""
+        rng, boottime = chance
         self._node, self._settings, self._caps = node, settings, caps
         self._leases = lease_plan(settings.now)
         self._observer, self._rng = observer, rng
