@@ -37,7 +37,7 @@ async def one_follows() -> AsyncGenerator[tuple[MemoryLog, Feed, Listener]]:
     log = MemoryLog()
     async with running(log) as (feed, nursery):
         with listening() as one:
-            nursery.start_soon(feed.serve, one.reader)  # noqa: ASYNC113
+            nursery.start_soon(feed.serve, one.reader)  # noqa: ASYNC113 - it may start any time
             yield log, feed, one
 
 

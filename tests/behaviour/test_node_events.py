@@ -36,6 +36,7 @@ async def following(node: Node) -> AsyncGenerator[Listener]:
     """A reader of the node's events, to whom it tells them to the end."""
     with listening() as one:
         async with trio.open_nursery() as nursery:
+            # It may start at any time.
             nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)  # noqa: ASYNC113
             yield one
         one.take_in()

@@ -2,12 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Delay, Phase
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import job_object, report_text
 from tests.support.pipelines import DOES, error_of, pipeline, ran
@@ -19,6 +21,11 @@ pytestmark = pytest.mark.usefixtures("forgotten_phases")
 def waiting(name: str, seconds: float | None, of: str = "") -> Phase:
     phase, _, field = of.partition("/")
     return Phase(name, evolve(kind("video"), behaviour=Delay(seconds, phase, field), phase=name))
+
+
+def progress_of(job: JobRecord) -> dict[str, object]:
+    """As every interface shows it."""
+    return cast(dict[str, object], job_object(job, "default", 1)["progress"])
 
 
 async def in_a_delay(stage: Stage) -> tuple[Node, int, float]:
@@ -36,9 +43,8 @@ async def test_a_delay_holds_no_worker_and_burns_no_attempt(stage: Stage) -> Non
     assert node.daemon.status().busy == 0
     job = await stage.job(job_id)
     assert job.state is JobState.QUEUED
-    shown = job_object(job, "default", 1)
-    assert shown["progress"]["phase"] == "collect"  # type: ignore[index]
-    assert shown["progress"]["until"] == shown["run_at"]  # type: ignore[index]
+    assert progress_of(job)["phase"] == "collect"
+    assert progress_of(job)["until"] == job_object(job, "default", 1)["run_at"]
     assert "not before" in report_text(job, datetime.fromtimestamp(0, UTC))
     await stage.all_ended(800)
     assert 600 <= trio.current_time() - began <= 610
@@ -48,7 +54,7 @@ async def test_a_delay_holds_no_worker_and_burns_no_attempt(stage: Stage) -> Non
         '"reserve 1"', '{"delay_seconds": 600}', '"collect 2"'
     ]  # fmt: skip
     assert (job.attempt, job.forgiven) == (2, 1)
-    assert job_object(job, "default", 1)["progress"]["until"] is None  # type: ignore[index]
+    assert progress_of(job)["until"] is None
 
 
 async def test_a_delay_takes_its_time_from_an_earlier_result(stage: Stage) -> None:

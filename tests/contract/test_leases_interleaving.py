@@ -4,6 +4,7 @@ lock, never as it was when the statement began.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -70,7 +71,7 @@ async def test_a_lease_that_is_split_meanwhile_is_settled_all_the_same(
     await put(postgres_rig.engine, *[0] * 3)
     claims = await take(postgres_rig.engine, workers=1, ahead=2)
     replies: list[Exchange] = []
-    call = lambda: end(postgres_rig, claims[0])  # noqa: E731
+    call = partial(end, postgres_rig, claims[0])
     async with while_it_waits(postgres_rig, call, replies) as session:
         renewing(*claims[1:]).run(session)
     assert [one.rejected for one in replies] == [frozenset()]
@@ -107,7 +108,7 @@ async def test_a_renewal_brings_back_nothing_that_has_ended(postgres_rig: Postgr
     claims = await take(postgres_rig.engine, workers=1, ahead=1)
     holds = [Hold(one.id, one.token, 1, one.claimed_epoch) for one in claims]
     replies: list[Any] = []
-    call = lambda: postgres_rig.engine.leases.renew(holds, 30)  # noqa: E731
+    call = partial(postgres_rig.engine.leases.renew, holds, 30)
     async with while_it_waits(postgres_rig, call, replies) as session:
         end = ending(claims[0], JobState.QUEUED, AttemptOutcome.RELEASED)
         Statement("settle", settlement_params([end])).run(session)
@@ -122,7 +123,7 @@ async def test_a_note_that_waits_for_the_end_of_its_attempt_is_fenced(
     (claim,) = await take(postgres_rig.engine)
     note = ProgressNote(claim.id, claim.token, 50, None, None)
     replies: list[frozenset[int]] = []
-    call = lambda: postgres_rig.engine.leases.note_progress([note])  # noqa: E731
+    call = partial(postgres_rig.engine.leases.note_progress, [note])
     async with while_it_waits(postgres_rig, call, replies) as session:
         end = ending(claim, JobState.QUEUED, AttemptOutcome.RELEASED)
         Statement("settle", settlement_params([end])).run(session)

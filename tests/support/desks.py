@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import trio
 
 from musterd.store.leases import (
     Reaped,
     Settlement,
     Successes,
 )
-from musterd.workers.claiming.desk import Chance, Desk, JobObserver
+from musterd.workers.claiming.desk import ClockAndDice, Desk, JobObserver
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.idleness import Idleness
 from tests.support.stage import live_settings
@@ -64,10 +66,14 @@ class Heard(Silent):
 
 
 def make_desk(
-    observer: JobObserver | None = None, idleness: Idleness | None = None, **changes: object
+    observer: JobObserver | None = None,
+    idleness: Idleness | None = None,
+    boottime: Callable[[], float] = trio.current_time,
+    **changes: object,
 ) -> Desk:
     settings, idle = live_settings(**changes), idleness or Idleness()
-    return Desk("north", settings, tuple, idle, observer or Silent(), Chance(random.Random(1)))
+    sources = ClockAndDice(boottime, random.Random(1))
+    return Desk("north", settings, tuple, idle, observer or Silent(), sources)
 
 
 def be_brisk(desk: Desk) -> None:

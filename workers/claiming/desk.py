@@ -96,11 +96,11 @@ class Load(NamedTuple):
         return self.is_claim_alone and self.request is None
 
 
-class Chance(NamedTuple):
-    """The dice, and the clock: it goes on while the machine is suspended, as the store's does."""
+class ClockAndDice(NamedTuple):
+    """The clock is the exchange loop's. It goes on in a sleep of the machine, as the store's."""
 
+    boottime: Callable[[], float]
     rng: random.Random
-    boottime: Callable[[], float] = trio.current_time
 
 
 class Desk:
@@ -117,10 +117,10 @@ class Desk:
         caps: Callable[[], Caps],
         idleness: Idleness,
         observer: JobObserver,
-        chance: Chance,
+        clock_and_dice: ClockAndDice,
     ) -> None:
         """`caps` gives the bounds of kinds, of the moment."""
-        rng, boottime = chance
+        boottime, rng = clock_and_dice
         self._node, self._settings, self._caps = node, settings, caps
         self._leases = lease_plan(settings.now)
         self._observer, self._rng = observer, rng

@@ -200,3 +200,19 @@ def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
     assert held.with_progress(released("its node shut down")).spent == spent
     held.news_written(None, spent)
     assert held.with_progress(released("its node shut down")).spent is None
+
+
+async def test_an_end_after_a_sleep_of_the_machine_has_the_stores_time(
+    mock_clock: MockClock,
+) -> None:
+    """Trio's clock stands still in a sleep, the store's does not."""
+    del mock_clock
+    slept = 0.0
+    desk = make_desk(boottime=lambda: trio.current_time() + slept)
+    desk.hear_time(1000.0, trio.current_time())
+    await book(desk, claim(5))
+    seat = start_one(desk)
+    slept = 600.0
+    desk.settle(seat, desk.held[5], released("a test"))
+    (ended,) = desk.take_ended()
+    assert ended.settlement.ended_epoch == pytest.approx(1600.0)

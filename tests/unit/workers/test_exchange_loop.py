@@ -101,7 +101,7 @@ async def serving(
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
         loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
-        nursery.start_soon(loop.run)  # noqa: ASYNC113
+        nursery.start_soon(loop.run)  # noqa: ASYNC113 - it may start at any time
         yield engine, store, loop
         nursery.cancel_scope.cancel()
     await engine.close()
