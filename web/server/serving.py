@@ -55,7 +55,10 @@ class _Doorkeeper:
     places: Places
 
     async def receive(self, stream: trio.SocketStream) -> None:
-        connection = Connection(self.places, stream, trio.CancelScope())
+        try:
+            connection = Connection(self.places, stream, trio.CancelScope())
+        except OSError:
+            return  # the peer left before it was received
         if is_short() or not self.places.enter(connection):
             event(self.log, logging.WARNING, "connection refused", open=self.places.open)
             await stream.aclose()

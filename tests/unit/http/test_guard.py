@@ -1,6 +1,8 @@
 """Who is let in: by token, host name, size, number and pace."""
 
 import contextlib
+import socket
+import struct
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ SLOW_BODY = (
     b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\n\r\n"
 )
+RESET_AT_ONCE = struct.pack("ii", 1, 0)  # a close drops the connection, and what is unsent
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -146,6 +149,15 @@ async def test_who_has_left_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> N
         async with serving() as web:
             for _ in range(6):
                 await until_answered(web)
+
+
+async def test_who_resets_before_being_received_harms_nobody() -> None:
+    async with serving() as web:
+        host, port = web.address.removeprefix("http://").split(":")
+        for _ in range(3):  # the server has no turn before the last of them is gone
+            with socket.create_connection((host, int(port)), timeout=5) as stream:
+                stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_ONCE)
+        assert (await web.get("/livez")).status == 200
 
 
 async def test_who_was_sent_away_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
