@@ -28,7 +28,7 @@ from musterd.store.input import PayloadLimits, check_payload
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import Claim
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import ClockAndDice, Desk, JobObserver
+from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.idleness import Idleness
@@ -164,7 +164,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     """One worker, the desk and the loop of a daemon, until nothing due is left."""
     rng = random.Random(0)
     pace = _pace(settings)
-    observer, sources = cast(JobObserver, _NobodyListens()), ClockAndDice(time.monotonic, rng)
+    observer, sources = cast(JobObserver, _NobodyListens()), ClockAndRng(time.monotonic, rng)
     desk = Desk("test", pace, tuple, Idleness(), observer, sources)
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})

@@ -171,7 +171,7 @@ def test_nothing_is_hooked_up_after_it_was_made(path: Path) -> None:
 
 
 @each_shipped_module
-def test_clock_and_dice_come_in_by_the_door(path: Path) -> None:
+def test_clock_and_rng_come_in_by_the_door(path: Path) -> None:
     allowed = {call for place, call, _why in OWN_CLOCK_OR_DICE if place == name_of(path)}
     report(
         f"{name_of(path)}:{node.lineno}: {call}() is called; take it as an argument"

@@ -24,7 +24,7 @@ from musterd.manager.tenancy.tenant_duties import TenantDuties
 from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
 from musterd.store.remarks import remarks
-from musterd.workers.claiming.desk import ClockAndDice, Desk
+from musterd.workers.claiming.desk import ClockAndRng, Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, Ignored, all_ignored
 from musterd.workers.idleness import Alarm, IdleMode, Idleness, listen
@@ -60,7 +60,7 @@ class Tenancy:
         self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended)
         self._desk = Desk(
             deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter,
-            ClockAndDice(boottime, rng),
+            ClockAndRng(boottime, rng),
         )  # fmt: skip
         self._alarm = Alarm(engine, self._desk)
         self._exchange_loop = ExchangeLoop(

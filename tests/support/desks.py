@@ -12,7 +12,7 @@ from musterd.store.leases import (
     Settlement,
     Successes,
 )
-from musterd.workers.claiming.desk import ClockAndDice, Desk, JobObserver
+from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.idleness import Idleness
 from tests.support.stage import live_settings
@@ -72,7 +72,7 @@ def make_desk(
     **changes: object,
 ) -> Desk:
     settings, idle = live_settings(**changes), idleness or Idleness()
-    sources = ClockAndDice(boottime, random.Random(1))
+    sources = ClockAndRng(boottime, random.Random(1))
     return Desk("north", settings, tuple, idle, observer or Silent(), sources)
 
 

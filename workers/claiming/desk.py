@@ -96,7 +96,7 @@ class Load(NamedTuple):
         return self.is_claim_alone and self.request is None
 
 
-class ClockAndDice(NamedTuple):
+class ClockAndRng(NamedTuple):
     """The clock is the exchange loop's. It goes on in a sleep of the machine, as the store's."""
 
     boottime: Callable[[], float]
@@ -117,10 +117,10 @@ class Desk:
         caps: Callable[[], Caps],
         idleness: Idleness,
         observer: JobObserver,
-        clock_and_dice: ClockAndDice,
+        clock_and_rng: ClockAndRng,
     ) -> None:
         """`caps` gives the bounds of kinds, of the moment."""
-        boottime, rng = clock_and_dice
+        boottime, rng = clock_and_rng
         self._node, self._settings, self._caps = node, settings, caps
         self._leases = lease_plan(settings.now)
         self._observer, self._rng = observer, rng
