@@ -73,7 +73,7 @@ async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Toolbox) -> 
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Toolbox) -> None:
-    if held.trusted_until <= box.tools.boottime():
+    if held.started_late:
         # Its reply came late, or this process was stopped: by now the job may be another's.
         desk.lose(held)
         desk.drop(seat, held)

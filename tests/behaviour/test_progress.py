@@ -56,7 +56,7 @@ async def a_running_job() -> AsyncGenerator[tuple[ProgressWriter, Held, Weather]
     mine = claim._replace(worker=None)
     desk.book_claims([mine, mine._replace(id=77, token=uuid4())], 0.0)
     held = desk.held[claim.id]
-    held.start(1, trio.current_time(), claim.claimed_epoch)
+    held.start(1, (trio.current_time(), 0.0), claim.claimed_epoch)
     writer = ProgressWriter(desk, engine, live_settings())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)  # noqa: ASYNC113 - the test waits for it
@@ -125,7 +125,7 @@ async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
         found: list[Contained] = []
         writer.contained = found.append
         (other,) = [each for each in writer.desk.held.values() if each is not held]
-        other.start(2, trio.current_time(), other.claim.claimed_epoch)
+        other.start(2, (trio.current_time(), 0.0), other.claim.claimed_epoch)
         other.note_start_written()
         writer.note(other, Note(10.0, "odd"))
         writer.note(held, Note(20.0, "good"))

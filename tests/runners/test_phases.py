@@ -52,10 +52,9 @@ class Line:
     async def run(self, kind: WorkKind, payload: Any = None, **of_claim: Any) -> Outcome:
         await self.engine.jobs.enqueue([NewJob("video", json.dumps(payload or {}))])
         claim = (await take_one(self.engine))._replace(**of_claim)
-        now = trio.current_time()
         self.desk.book_claims([claim], time.monotonic() + 70)
         self.held = held = self.desk.held[claim.id]
-        held.start(1, now, claim.claimed_epoch)
+        held.start(1, (trio.current_time(), time.monotonic()), claim.claimed_epoch)
         with trio.fail_after(60):
             outcome = await attempt(held, kind, self.box, self.book)
         assert outcome is not None

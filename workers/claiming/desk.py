@@ -1,6 +1,4 @@
-"""The node's counter: workers wait here for claims and leave their settlements; the exchange loop
-takes both to the store.
-"""
+"""The counter at which workers wait for claims and leave ends; the loop takes both to the store."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from musterd.store.leases import (
     Verdict,
 )
 from musterd.store.lifecycle import Request
-from musterd.workers.claiming.held import Ended, Held, Ignored, Seat, payloads
+from musterd.workers.claiming.held import Ended, Held, Ignored, Moment, Seat, payloads
 from musterd.workers.claiming.pacing import ClaimPacing, Look
 from musterd.workers.claiming.store_clock import StoreClock
 from musterd.workers.idleness import Idleness
@@ -171,8 +169,8 @@ class Desk:
         """The next claim that lies ready, if there is one."""
         if seat.retiring or not self._ready:
             return None
-        free_since, seat.free_since_local = seat.free_since_local, None
-        return self._start(seat, self._ready.popleft(), free_since)
+        now, seat.free_since = seat.free_since, None
+        return self._start(seat, self._ready.popleft(), now or self._now())
 
     async def wait_for_claim(self, seat: Seat) -> Held | None:
         """The next claim; None = the worker is to leave."""
@@ -183,13 +181,13 @@ class Desk:
                 held = self._ready.popleft()
             if held is not None and not held.lost:
                 self._call_one()  # before it begins: it may wait
-                return self._start(seat, held)
+                return self._start(seat, held, self._now())
         self._call_one()  # it may have been called
         return None
 
     async def take_turns(self, seat: Seat) -> Held | None:
         """As `take`, after all other tasks. An idle worker goes on with what lies ready."""
-        seat.free_since_local = None
+        seat.free_since = None
         if self._ready and self._waiting:  # it is last in line
             self._call_one()
             return await self.wait_for_claim(seat)
@@ -212,11 +210,11 @@ class Desk:
 
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store an exchange later."""
-        now = trio.current_time()
+        now = self._now()
         self._end(held, now)
         if seat is not None:
             seat.held = seat.given = None
-            seat.free_since_local = now
+            seat.free_since = now
         if is_plain(verdict) and held.started_local is not None:
             held.result = verdict.result
             self._succeeded.append(held)
@@ -230,20 +228,22 @@ class Desk:
         seat.held = None
         self._forget(held)
 
-    def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
-        now = trio.current_time() if now_local is None else now_local
-        held.start(seat.worker, now, self._clock.start(held.claim, self._boottime()))
+    def _now(self) -> Moment:
+        return trio.current_time(), self._boottime()
+
+    def _start(self, seat: Seat, held: Held, now: Moment) -> Held:
+        held.start(seat.worker, now, self._clock.start(held.claim, now[1]))
         seat.held = held
         return held
 
-    def _end(self, held: Held, now_local: float) -> None:
+    def _end(self, held: Held, now: Moment) -> None:
+        now_local, boottime = now
         if held.started_local is None or held.started_epoch is None:
-            held.end(self._clock.end(self._boottime(), held.claim.claimed_epoch, 0.0), 0.0)
+            held.end(self._clock.end(boottime, held.claim.claimed_epoch, 0.0), 0.0)
             return
         run_seconds = now_local - held.started_local
         self._pacing.note_service(run_seconds)
-        ended_epoch = self._clock.end(self._boottime(), held.started_epoch, run_seconds)
-        held.end(ended_epoch, run_seconds)
+        held.end(self._clock.end(boottime, held.started_epoch, run_seconds), run_seconds)
 
     # -- for the crew and the daemon
 

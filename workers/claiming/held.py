@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import attrs
 import trio
@@ -21,6 +21,10 @@ from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 TOGETHER_CHARACTERS_MAX = 262_144
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
 UNREAD: Final = object()  # a payload that its own attempt decodes
+
+
+# A moment on Trio's clock, which stands still in a sleep of the machine, and on one that goes on.
+Moment: TypeAlias = tuple[float, float]
 
 
 class Ignored(NamedTuple):
@@ -44,6 +48,7 @@ class Held:
     worker: int | None = None
     started_local: float | None = None
     started_epoch: float | None = None  # the same on the store's clock
+    started_late: bool = False  # after its lease could still be trusted
     ended_epoch: float = 0.0
     run_seconds: float = 0.0
     result: str | None = None  # of a plain success
@@ -73,8 +78,11 @@ class Held:
 
     # -- at the desk
 
-    def start(self, worker: int, now_local: float, now_epoch: float) -> None:
-        self.worker, self.started_local, self.started_epoch = worker, now_local, now_epoch
+    def start(self, worker: int, now: Moment, now_epoch: float) -> None:
+        self.worker, self.started_epoch = worker, now_epoch
+        self.started_local, boottime = now
+        if boottime >= self.trusted_until:
+            self.started_late = True
 
     def end(self, ended_epoch: float, run_seconds: float) -> None:
         self.settling, self.ended_epoch, self.run_seconds = True, ended_epoch, run_seconds
@@ -140,7 +148,7 @@ class Held:
     @property
     def has_news(self) -> bool:
         """Whether it has said something that is not in the store."""
-        return self.news() != (None, None)
+        return self.last_note is not self.written_note or self.spent != self.written_spent
 
     def news(self) -> tuple[Note | None, str | None]:
         """Its note and what it has spent, where that is not in the store."""
@@ -225,7 +233,7 @@ class Seat:
     held: Held | None = None
     retiring: bool = False
     given: Held | None = None  # handed over while it waited, not yet taken in hand
-    free_since_local: float | None = None  # its last job ended then, and no other task ran since
+    free_since: Moment | None = None  # its last job ended then, and no other task ran since
     bell: trio.Event | None = None  # set = come and look; there while it waits
 
     @property

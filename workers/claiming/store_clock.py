@@ -33,12 +33,17 @@ class StoreClock:
         No start is before its claim, nor before one that was given out earlier: while the store's
         clock has been put back, starts wait for it.
         """
-        epoch = claim.claimed_epoch
-        if claim.worker is None or epoch < self._latest_start_epoch:
-            epoch = max(epoch, boottime + self._ahead_seconds)
-        self._latest_start_epoch = max(self._latest_start_epoch, epoch)
-        return self._latest_start_epoch
+        epoch, latest = claim.claimed_epoch, self._latest_start_epoch
+        if claim.worker is None or epoch < latest:
+            now_epoch = boottime + self._ahead_seconds
+            if now_epoch > epoch:  # noqa: PLR1730 - for every job: a call of max costs as much again
+                epoch = now_epoch
+        if epoch < latest:
+            return latest
+        self._latest_start_epoch = epoch
+        return epoch
 
     def end(self, boottime: float, start_epoch: float, run_seconds: float) -> float:
         """When an attempt ends: never sooner than its work took."""
-        return max(boottime + self._ahead_seconds, start_epoch + run_seconds)
+        now_epoch, least = boottime + self._ahead_seconds, start_epoch + run_seconds
+        return now_epoch if now_epoch > least else least  # noqa: FURB136 - as above

@@ -164,7 +164,7 @@ async def test_at_rest_one_job_is_asked_for_then_as_many_as_there_are_workers(de
             asked.append(look(desk, taken))
             desk.hint()
         held = Held(claim(7), 0.0, 0.0)
-        held.start(1, 0.0, 0.0)
+        held.start(1, (0.0, 0.0), 0.0)
         desk.settle(seats[0], held, SUCCEEDED)
         asked.append(look(desk, 0))  # an end goes with it
         nursery.cancel_scope.cancel()
