@@ -22,7 +22,7 @@ from musterd.catalog.tables import (
     header_value,
 )
 from musterd.config.document import Document, KeyPath
-from musterd.config.faults import Fault, Unfit
+from musterd.config.faults import Fault, Unfit, either
 from musterd.config.retention import Ages, is_sound
 from musterd.config.settings import Retry
 from musterd.config.strict import Reading, misfit, read_table
@@ -225,8 +225,8 @@ def _behaviour_faults(
     for key in keys:
         owners = _OWNERS.get(key, ()) if key in attrs.fields_dict(shape) else ()
         if owners and chosen.isdisjoint(owners):
-            found = f"does not go with {first}" if first else f"goes with no deterministic {what}"
-            hint = f"it is a key of {' and '.join(owners)} {what}s"
+            found = f"does not go with {first or f'a deterministic {what}'}"
+            hint = f"it is a key of {either(owners)} {what}s"
             if first == "phases":
                 hint = "it is a key of each phase"
             yield _fault(document, (*path, key), found, hint)

@@ -54,6 +54,28 @@ def test_every_key_of_a_python_kind_is_read(tmp_path: Path) -> None:
     assert (found.time_limit_seconds, found.priority, found.on_lease_lost) == (5.0, 4, "fail")
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "duration_ms = 1\nbudgets = { tokens = 1 }",
+            (
+                "budgets: does not go with a deterministic kind - "
+                "it is a key of python, command, http or phases kinds"
+            ),
+        ),
+        (
+            'command = ["backup"]\nisolation = "task"',
+            "isolation: does not go with command - it is a key of python kinds",
+        ),
+    ],
+)
+def test_a_key_of_other_kinds_is_refused_with_their_names(
+    tmp_path: Path, keys: str, said: str
+) -> None:
+    assert refusal(tmp_path, keys).endswith(f"kinds.x.{said}")
+
+
 def test_the_catalog_knows_which_kinds_have_a_limit(tmp_path: Path) -> None:
     limited = attrs.evolve(kind(tmp_path, 'command = ["backup"]\nmax_running = 3'), name="a")
     free = kind(tmp_path, 'command = ["backup"]')
