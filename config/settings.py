@@ -39,6 +39,7 @@ OnLeaseLost = Literal["requeue", "fail", "pause"]
 _HOUR = 3_600
 _DAY = 86_400
 _MIB = 1_048_576
+_STEP = Between(0, 10_000)
 _DERIVED = Between(0.01, _HOUR, special=0)
 _DERIVED_LONG = Between(0.05, _HOUR, special=0)
 
@@ -117,6 +118,11 @@ class Scaling:
     down_cooldown_seconds: float = at_once("least time between two steps down", Between(0, _DAY))
     stabilization_seconds: float = at_once(
         "shrink no lower than the largest crew wanted in this window", Between(0, _DAY)
+    )
+    up_step: int = at_once("most workers hired by one decision; 0 = any number", _STEP)
+    down_step: int = at_once("most workers retired by one decision; 0 = any number", _STEP)
+    tolerance_percent: float = at_once(
+        "a crew above 10 is not changed by less than this share of it", Between(0, 100)
     )
 
 

@@ -70,7 +70,8 @@ class _Scaler:
         self._settings = settings
         self._simulated = on
         self._memory = Memory()
-        self._tick = 0  # the last one worked out
+        self._tick = 0  # the last one worked out, counted from the origin
+        self._origin_seconds = 0.0
         on.resize(settings.rest_size, 0.0)
         self._sizes = [(0.0, settings.rest_size)]
         self._run = Run(on.waits, self._sizes, on.peaks.peaks, on.peaks.stretch_seconds)
@@ -103,7 +104,7 @@ class _Scaler:
         return run
 
     def _time(self, tick: int) -> float:
-        return tick * self._settings.interval_seconds
+        return self._origin_seconds + tick * self._settings.interval_seconds
 
     def _next_tick(self) -> int | None:
         """None = all jobs ended before there was anything to decide. A crew at rest stays so until
@@ -113,6 +114,9 @@ class _Scaler:
         self._seen = self._look(self._time(self._tick))  # as it stays until then
         if on.size == self._settings.rest_size and not on.queue:
             on.advance(inf, stops_at_queue=True)
+            if on.queue and on.size == 0:  # a hint to an empty crew: ticks are counted from it
+                self._origin_seconds = on.now
+                return 0
             return max(soonest, self._tick_at(on.now)) if on.queue else None
         if self._settings.policy.policy == "latency":
             return soonest  # the longer jobs wait, the more workers they need
@@ -123,7 +127,8 @@ class _Scaler:
 
     def _tick_at(self, moment: float) -> int:
         """The first tick that sees this moment."""
-        tick = max(0, ceil(moment / self._settings.interval_seconds) - 1)
+        since_origin = moment - self._origin_seconds
+        tick = max(0, ceil(since_origin / self._settings.interval_seconds) - 1)
         while self._time(tick) < moment:
             tick += 1
         return tick
@@ -141,7 +146,9 @@ class _Scaler:
         if now - memory.shrank_at < policy.down_cooldown_seconds:
             ends.append(memory.shrank_at + policy.down_cooldown_seconds)
         soonest = min(ends)
-        return inf if soonest == inf else floor(soonest / self._settings.interval_seconds) - 1
+        if soonest == inf:
+            return inf
+        return floor((soonest - self._origin_seconds) / self._settings.interval_seconds) - 1
 
     def _decide(self, tick: int) -> None:
         on, now = self._simulated, self._time(tick)
@@ -374,6 +381,9 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
         "scaling.stabilization_seconds": policy.stabilization_seconds,
+        "scaling.up_step": policy.steps.up,
+        "scaling.down_step": policy.steps.down,
+        "scaling.tolerance_percent": policy.steps.tolerance_percent,
         "limits.max_running": policy.max_running or 0,
     }
 

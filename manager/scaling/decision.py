@@ -10,13 +10,16 @@ from typing import Literal
 import attrs
 
 from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish
+from musterd.manager.scaling.steps import ANY_STEP, Bounds, StepLimit, Steps
 from musterd.store.queue import SpareCapacity
 
 WHOLE = 1 << 64
 GOLDEN = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
 
 Bound = Literal["min", "max", "shared", "max_running"]
-Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
+Limit = Literal[
+    Bound, StepLimit, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"
+]
 Policy = Literal["demand", "depth", "latency"]
 NO_PROMISES = Promises()
 
@@ -36,6 +39,7 @@ class ScalingPolicy:
     allowance: int | None = None  # what other tenants leave of the node's workers; None = enough
     max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
     promises: Promises = NO_PROMISES
+    steps: Steps = ANY_STEP
 
     @property
     def bound(self) -> int:
@@ -198,6 +202,9 @@ def decide(
         desired, limit = max(seen.size, min(policy.default_count, policy.bound)), "up_cooldown"
     elif wish < seen.size:
         desired, limit = _shrink(wish, clamp, seen, memory, policy, now)
+    bounds = Bounds(policy.default_count, policy.bound)
+    desired, step = policy.steps.taken(seen.size, raw, desired, bounds)
+    limit = step or limit
     if desired > seen.size:
         memory = attrs.evolve(memory, grew_at=now)
     elif desired < seen.size:

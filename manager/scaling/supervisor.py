@@ -35,6 +35,7 @@ from musterd.manager.scaling.decision import (
 )
 from musterd.manager.scaling.latency import NO_LINE, Promises, WantedCrew, Work
 from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
+from musterd.manager.scaling.steps import Steps
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.queue import Line, QueueView, SpareCapacity
@@ -71,6 +72,7 @@ def policy_of(settings: Settings, catalog: Catalog) -> ScalingPolicy:
             scaling.headroom,
             workers.scale_interval_ms / 1000,
         ),
+        steps=Steps(scaling.up_step, scaling.down_step, scaling.tolerance_percent),
     )
 
 
@@ -79,7 +81,7 @@ class Supervisor:
     """Owned by its tenant. `journal` holds the latest decisions, newest last.
 
     While the node scans the queue, a crew at its floor with nothing to do is left alone until there
-    is news.
+    is news. A crew without workers decides as soon as there is news, once between two ticks.
     """
 
     tenant: str
@@ -99,12 +101,13 @@ class Supervisor:
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
+    _may_hurry: bool = attrs.field(default=True, init=False)  # to decide before the next tick
     bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
     _queue_observer: QueueObserver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.settings.subscribe(self.bell.ring)
-        self.idleness.on_news(self._end_rest)
+        self.idleness.on_news(self._hear_news)
         measured = Measured(self.engine, self.times, self.me)
         self._queue_observer = QueueObserver(
             self.engine, self.desk, self.me, measured, self.arrivals
@@ -144,15 +147,25 @@ class Supervisor:
         while True:
             next_tick = max(next_tick + self._interval_seconds, trio.current_time())
             may_rest = self.idleness.rest(has_nothing_to_do=self.has_nothing_to_do)
-            with trio.move_on_at(math.inf if may_rest else next_tick):
+            with trio.move_on_at(math.inf if may_rest else next_tick) as waiting:
                 await self.bell.wait()
+            self._may_hurry |= waiting.cancelled_caught
             self.bell.clear()
             next_tick = min(next_tick, trio.current_time())
             self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
 
-    def _end_rest(self) -> None:
+    def _hear_news(self) -> None:
         if self.idleness.state is IdleState.RESTING:
             self.bell.ring()
+        elif self._may_hurry and self._is_without_workers and self.crew.head.size == 0:
+            self._may_hurry = False
+            self.bell.ring()
+
+    @property
+    def _is_without_workers(self) -> bool:
+        """Whether the last decision left none, because there was nothing to do."""
+        last = self.journal[-1] if self.journal else None
+        return last is None or (last.due == 0 and last.desired == 0)
 
     @property
     def has_nothing_to_do(self) -> bool:

@@ -34,6 +34,13 @@ BURSTS: Puts = (
     *((3.35, "lasting", 5), (8.35, "lasting", 20)),
     *((31.45, "endless", 3), (40.75, "short", 60)),
 )
+# From an empty crew's hint on, the ticks are counted from that.
+APART: Puts = (
+    (3.35, "lasting", 5),
+    (8.65, "lasting", 9),
+    (47.2, "endless", 3),
+    (90.45, "short", 5),
+)
 TRICKLE: Puts = tuple((0.35 + 0.83 * n, "middling", 1 + n % 4) for n in range(40))
 RETRIES: Puts = ((2.25, "flaky", 12), (9.65, "flaky", 4), (15.35, "lasting", 9))
 
@@ -54,6 +61,12 @@ CASES: Mapping[str, tuple[Mapping[str, Any], Puts]] = {
         BURSTS,
     ),
     "no more may run": ({"limits__max_running": 3}, BURSTS),
+    "from nothing": ({"workers__default_count": 0}, APART),
+    "in steps": (
+        {"workers__max_count": 20, "scaling__up_step": 2, "scaling__down_step": 4},
+        BURSTS,
+    ),
+    "with tolerance": ({"workers__max_count": 30, "scaling__tolerance_percent": 20}, BURSTS),
 }
 
 

@@ -90,6 +90,9 @@ LIMITS = {
     "up_cooldown": "it has just grown: the next step waits for its cooldown",
     "down_cooldown": "it has just shrunk: the next step waits for its cooldown",
     "stabilization": "it was needed a moment ago: it shrinks once that is past",
+    "up_step": "a decision hires no more than up_step",
+    "down_step": "a decision retires no more than down_step",
+    "tolerance": "the change would be smaller than tolerance_percent of the crew",
     "busy": "workers leave when their jobs end",
     "no_observation": "the queue could not be observed: it stays as it is",
 }

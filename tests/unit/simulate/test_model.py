@@ -15,6 +15,7 @@ from musterd.console.simulate.model import ModelSettings, SimulatedQueue, simula
 from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, Situation, decide
 from musterd.manager.scaling.latency import Promises
+from musterd.manager.scaling.steps import Steps
 from tests.support.scale import scaled
 from tests.support.traces import rules, trace_of
 
@@ -69,10 +70,31 @@ def test_no_more_workers_than_jobs_that_may_run() -> None:
     assert list(run.waits) == [0.0, 0.0, 2.0, 2.0, 4.0, 4.0]
 
 
-def test_from_an_empty_crew() -> None:
-    run = simulate(trace_of([(7.25, 1.0)]), rules(default_count=0))
-    assert list(run.waits) == [0.75]
-    assert run.sizes == ((0.0, 0), (8.0, 1), (18.0, 0))
+def test_an_empty_crew_decides_at_a_hint_and_ticks_from_then_on() -> None:
+    run = simulate(trace_of([(7.25, 1.0), (7.25, 1.0), (7.5, 1.0)]), rules(default_count=0))
+    assert list(run.waits) == [0.0, 0.0, 0.75]
+    assert run.sizes == ((0.0, 0), (7.25, 2), (17.25, 1), (22.25, 0))
+
+
+def test_an_empty_crew_that_may_not_grow_yet_waits_for_its_tick() -> None:
+    run = simulate(
+        trace_of([(0.5, 1.0), (4.75, 1.0), (5.0, 1.0)]),
+        rules(default_count=0, up_cooldown_seconds=6, stabilization_seconds=1),
+    )
+    assert run.sizes == ((0.0, 0), (0.5, 1), (1.5, 0), (6.75, 2), (7.75, 0))
+
+
+def test_a_decision_takes_no_more_than_a_step() -> None:
+    jobs = [(0.5, 30.0)] * 8
+    run = simulate(trace_of(jobs), rules(max_count=8, steps=Steps(2, 3)))
+    assert run.sizes[:4] == ((0.0, 2), (1.0, 4), (2.0, 6), (3.0, 8))
+    assert [size for _, size in run.sizes[4:]] == [5, 2]
+
+
+def test_a_crew_above_ten_ignores_what_is_within_its_tolerance() -> None:
+    jobs = [*((0.5, 100.0) for _ in range(20)), (5.5, 10.0), (5.5, 10.0), (6.5, 10.0)]
+    run = simulate(trace_of(jobs), rules(max_count=40, steps=Steps(tolerance_percent=10)))
+    assert run.sizes[:3] == ((0.0, 2), (1.0, 20), (7.0, 23))
 
 
 def test_a_further_attempt_is_due_after_the_end_of_the_one_before() -> None:
@@ -104,11 +126,17 @@ some_rules = st.builds(
     policy=st.sampled_from(["demand", "depth", "latency"]),
     promises=st.sampled_from([Promises(), Promises(0.5), Promises(4.0, interval_seconds=3.0)]),
     default_count=st.integers(0, 4),
-    max_count=st.integers(4, 9),
+    max_count=st.integers(4, 16),
     up_cooldown_seconds=st.sampled_from([0.0, 1.0, 4.5]),
     down_cooldown_seconds=st.sampled_from([0.0, 1.5, 5.0]),
     stabilization_seconds=st.sampled_from([0.0, 2.0, 10.0, 33.3]),
     max_running=st.sampled_from([None, None, 1, 3]),
+    steps=st.builds(
+        Steps,
+        st.sampled_from([0, 1, 2]),
+        st.sampled_from([0, 1, 3]),
+        st.sampled_from([0.0, 20.0]),
+    ),
 )
 
 
@@ -126,12 +154,17 @@ def chained(pairs: Sequence[tuple[float, float]], every: int) -> Trace:
 
 def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tuple[float, int]]]:
     """As `simulate`, without passing over anything."""
-    on, memory, tick = SimulatedQueue(trace, 1.0), Memory(), 0
+    on, memory, tick, origin = SimulatedQueue(trace, 1.0), Memory(), 0, 0.0
     on.resize(rules.rest_size, 0.0)
     sizes = [(0.0, rules.rest_size)]
     while on.next_at() < inf or on.queue or on.size != rules.rest_size:
         tick += 1
-        now = tick * rules.interval_seconds
+        now = origin + tick * rules.interval_seconds
+        if on.size == 0 and not on.queue:
+            on.advance(now, stops_at_queue=True)
+            if on.queue:  # a hint to an empty crew
+                tick, now = 0, on.now
+                origin = now
         on.advance(now)
         due = min(len(on.queue), 2 * rules.policy.max_count + 1)
         most = rules.policy.max_running
