@@ -124,6 +124,9 @@ class Scaling:
     tolerance_percent: float = at_once(
         "a crew above 10 is not changed by less than this share of it", Between(0, 100)
     )
+    journal_days: float = at_once(
+        "how long the store keeps the supervisor's decisions; 0 = it keeps none", Between(0, 3650)
+    )
 
 
 @frozen

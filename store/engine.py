@@ -25,6 +25,7 @@ from musterd.store.overview import Overview
 from musterd.store.phases import Phases
 from musterd.store.queue import IdleChecks, Queue
 from musterd.store.retention import Retention
+from musterd.store.scaling_journal import ScalingJournal
 from musterd.store.schedules import Schedules
 
 
@@ -96,6 +97,9 @@ class Engine(Protocol):
 
     @property
     def retention(self) -> Retention: ...
+
+    @property
+    def journal(self) -> ScalingJournal: ...
 
     @property
     def idle(self) -> IdleChecks: ...

@@ -84,6 +84,7 @@ class WrappedEngine:
         self.schedules = wrapped(engine.schedules, "schedules", through)
         self.duties = wrapped(engine.duties, "duties", through)
         self.retention = wrapped(engine.retention, "retention", through)
+        self.journal = wrapped(engine.journal, "journal", through)
         self.idle = wrapped(engine.idle, "idle", through)
         self.overview = wrapped(engine.overview, "overview", through)
         self.audit = wrapped(engine.audit, "audit", through)

@@ -1,6 +1,6 @@
 """The duty of retention: marks finished jobs as stale and deletes them when their time is up, after
-copying them to an archive. Two nodes that do it at once share the work without waiting for each
-other.
+copying them to an archive; deletes old decisions of the supervisors. Two nodes that do it at once
+share the work without waiting for each other.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.report import job_object
 from musterd.store.retention import Ages, BatchResult, JobPosition, Kept, Retention, RetentionTask
+from musterd.store.scaling_journal import ScalingJournal
 from musterd.store.waiting import Bell
 
 PAUSE_SECONDS = 0.02  # between two batches, at least
 REST = 2.0  # times as long as a batch took, so that others have the store too
 RUN_SHARE = 0.2  # of the longest run of a duty: a look that is cut goes on soon
+DAY_SECONDS = 86_400.0
 LOOKS = 10.0  # within the shortest age
 LOOK_SECONDS_MIN = 1.0
 DOUBLED_MAX = 4  # times the interval is doubled while there is nothing to do
@@ -47,6 +49,7 @@ class Retiring:
     """Owned by its tenant. `look` is the duty; `trouble`: why nothing is deleted."""
 
     store: Retention
+    journal: ScalingJournal
     settings: LiveSettings  # of the tenant
     catalog: Callable[[], Catalog]
     tenant: str
@@ -98,7 +101,8 @@ class Retiring:
             done += await self._walk(self.store.mark, task)
         if expired.shortest is not None:
             done += await self._delete(settings, batch, expired)
-            await self._forget(batch)
+            await self._forget(self.store.forget_leftovers, batch)
+        await self._forget(self._forget_decisions, batch)
         return done
 
     async def _delete(self, settings: RetentionSettings, batch: int, ages: Ages) -> int:
@@ -129,9 +133,13 @@ class Retiring:
                 return done
             await self._give_way(started)
 
-    async def _forget(self, batch: int) -> None:
+    async def _forget_decisions(self, batch: int) -> int:
+        age_seconds = self.settings.now.scaling.journal_days * DAY_SECONDS
+        return await self.journal.forget(age_seconds, batch)
+
+    async def _forget(self, forget: Callable[[int], Awaitable[int]], batch: int) -> None:
         started = trio.current_time()
-        while not self._is_cut and await self.store.forget_leftovers(batch) >= batch:
+        while not self._is_cut and await forget(batch) >= batch:
             self._is_cut = trio.current_time() >= self._until_local
             await self._give_way(started)
             started = trio.current_time()

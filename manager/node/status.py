@@ -48,6 +48,9 @@ class Decision:
     because: str | None = None  # what the wish came from, of `latency.Because`; None = no wish
     decided_by: Mapping[str, object] | None = None  # kind and job whose promise took most workers
     slack_seconds: float | None = None  # what was left of the promise of the worst waiting job
+    default_count: int | None = None  # the bounds in force
+    max_count: int | None = None
+    candidate: Mapping[str, object] | None = None  # what [scaling.candidate] would have decided
 
 
 @attrs.frozen

@@ -210,6 +210,7 @@ class Supervisor:
             others_free=None if seen.due is None else seen.others.free,
             because=wish.because, slack_seconds=wish.slack_seconds,
             decided_by=wish.decided_by and dict(zip(("kind", "job"), wish.decided_by, strict=True)),
+            default_count=self.policy.default_count, max_count=self.policy.max_count,
         )  # fmt: skip
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}

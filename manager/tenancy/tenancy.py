@@ -17,6 +17,7 @@ from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.manager.scaling.journal_writer import JournalWriter
 from musterd.manager.scaling.supervisor import Supervisor
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.starting import KindPublisher, open_store_in_time
@@ -56,6 +57,9 @@ class Tenancy:
         self._tools = LiveTools(settings, boottime, deps.environ, contained)
         self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
         self.idleness.on_news(self.node_events.news)
+        self.journal = JournalWriter(
+            deps.engine.journal, settings, deps.log, deps.node, deps.node_id
+        )
         self._mail = make_mail(deps, self._tools)
         self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended)
         self._desk = Desk(
@@ -142,7 +146,8 @@ class Tenancy:
         async with trio.open_nursery() as nursery:
             for part in (
                 self._exchange_loop, self.lease_keeper, self._progress, self._phases, self._kinds,
-                self._mail, self._alarm, self.node_events, self._idle_mode, self._heartbeat,
+                self._mail, self._alarm, self.node_events, self.journal, self._idle_mode,
+                self._heartbeat,
             ):  # fmt: skip
                 nursery.start_soon(part.run)
             nursery.start_soon(
@@ -160,6 +165,7 @@ class Tenancy:
             await self._exchange_loop.finished.wait()
         await self._mail.leave(self._hurry)
         self.abandoned = [held.claim.id for held in self.held() if not held.settling]
+        await self.journal.finish()
         await self.node_events.finish(self.interrupted, self.abandoned)
 
     async def _work(self) -> None:
@@ -202,6 +208,7 @@ class Tenancy:
     def scaled(self, decision: Decision) -> None:
         self._deps.metrics.scaled(decision, self.name)
         self.node_events.scaled(decision)
+        self.journal.note(decision)
 
     def crew(self, idle: int, busy: int, retiring: int) -> None:
         self._deps.metrics.crew(idle, busy, retiring, self.name)

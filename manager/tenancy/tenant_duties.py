@@ -105,7 +105,9 @@ class TenantDuties:
             partial(look_at, engine), SITUATION_FRESH_SECONDS, self._export_unknown
         )
         self.reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
-        self.retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
+        self.retiring = Retiring(
+            engine.retention, engine.journal, settings, catalog, deps.tenant, deps.log
+        )
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self.leading = self._make_leading()

@@ -36,6 +36,7 @@ from musterd.store.postgres.overview import PostgresOverview
 from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.queue import PostgresIdleChecks, PostgresQueue
 from musterd.store.postgres.retention import PostgresRetention
+from musterd.store.postgres.scaling_journal import PostgresScalingJournal
 from musterd.store.postgres.setup import Hosts
 from musterd.store.postgres.statements import (
     LOCK_SECONDS,
@@ -218,6 +219,7 @@ class PostgresEngine:
         self.duties = PostgresDuties(run, execute)
         self.queue = PostgresQueue(statements, self.jobs, self.duties, exchanger.claimer, hub.hints)
         self.retention = PostgresRetention(hub.shared, run, send, self.jobs.whole, limit_seconds)
+        self.journal = PostgresScalingJournal(run, execute)
         self.idle = PostgresIdleChecks(hub.hints, sql["idle_check"], marks)
         self.overview = PostgresOverview(run)
         self.audit = PostgresAudit(run, send, hub.shared)

@@ -42,6 +42,7 @@ from musterd.store.sqlite.overview import SqliteOverview
 from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.queue import SqliteIdleChecks, SqliteQueue
 from musterd.store.sqlite.retention import SqliteRetention
+from musterd.store.sqlite.scaling_journal import SqliteScalingJournal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,6 +90,7 @@ class SqliteEngine:
         self.schedules = SqliteSchedules(*reach)
         self.duties = SqliteDuties(*reach)
         self.retention = SqliteRetention(*reach, self._aside)
+        self.journal = SqliteScalingJournal(*reach)
         self.idle = SqliteIdleChecks(*reach)
         self.overview = SqliteOverview(*reach)
         self.audit = SqliteAudit(*reach)

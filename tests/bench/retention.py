@@ -65,7 +65,9 @@ async def _run(url: str, seconds: float, jobs_a_second: int) -> list[Size]:
     found: list[Size] = []
     settings = LiveSettings(load(None, {}, AGES).settings)
     log = logging.getLogger("bench")
-    retiring = Retiring(engine.retention, settings, lambda: Catalog([]), "default", log)
+    retiring = Retiring(
+        engine.retention, engine.journal, settings, lambda: Catalog([]), "default", log
+    )
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_work, engine, jobs_a_second)

@@ -156,6 +156,7 @@ class PostgresRig:
             self.raw(f"update schedules set {column} = {column} - interval '{seconds} s'")
         for column in ("acquired_at", "heartbeat_at", "expires_at", "last_run_at"):
             self.raw(f"update duties set {column} = {column} - interval '{seconds} s'")
+        self.raw(f"update scaling_journal set at = at {ago}, until = until {ago}")
         for column in ("started_at", "heartbeat_at"):
             self.raw(f"update nodes set {column} = {column} - interval '{seconds} s'")
 

@@ -24,11 +24,11 @@ LOCKS = re.compile(
     r"\.(job_rows|job_phases|target_holders|ready|waiting|leases|endings)\b"
     r"|for (no key )?update|take_turn\(|control_job\(|hand_over\(|enqueue_keyed\("
 )
-# They lock, and never a job: nodes, counts, endings, the log, messages. Or they lock jobs by
-# themselves, and wait for nothing.
+# They lock, and never a job: nodes, counts, endings, the log, decisions, messages. Or they lock
+# jobs by themselves, and wait for nothing.
 OTHERS = {
-    "beat", "fold_counts", "forget_leftovers", "held_up", "resend_webhooks",
-    "settle_webhooks", "take_webhooks", "trim_events",
+    "beat", "fold_counts", "forget_journal", "forget_leftovers", "held_up",
+    "resend_webhooks", "settle_webhooks", "take_webhooks", "trim_events",
 }  # fmt: skip
 
 

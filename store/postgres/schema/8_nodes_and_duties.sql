@@ -90,3 +90,34 @@ begin
             slot_job_id = case when at_slot is null then s.slot_job_id else fire_schedule.job_id end
         where s.name = wanted;
 end $$;
+
+-- The decisions of the supervisors. A row has a run of them: `ticks` that are alike but for their times, evenly from `at` to
+-- `until`, which are an hour apart at most. The latest run of a node grows.
+create table {schema}.scaling_journal (
+    at            timestamptz not null,  -- by the clock of the node, as its log
+    node_id       uuid not null,
+    node          text not null,
+    until         timestamptz not null,
+    ticks         integer not null,
+    policy        text not null,
+    default_count integer,               -- the bounds that were in force
+    max_count     integer,
+    due           integer,               -- null = the queue could not be observed
+    others_free   integer,
+    share         integer,
+    room          integer,
+    busy          integer not null,
+    size_before   integer not null,
+    raw_wish      integer,
+    because       text,
+    decided_by    jsonb,                 -- {"kind", "job"}
+    slack_seconds float8,
+    limited_by    text,
+    desired       integer not null,
+    hired         integer not null,
+    taken_back    integer not null,
+    retired       integer not null,
+    candidate     jsonb,                 -- what [scaling.candidate] would have decided
+    primary key (at, node_id),
+    constraint a_run_has_a_tick_at_each_end check (ticks >= 1 and until >= at)
+);

@@ -69,3 +69,34 @@ create table schedules (
   missed integer not null default 0,
   paused_at integer
 ) without rowid;
+
+-- The decisions of the supervisor. A row has a run of them: `ticks` that are alike but for their
+-- times, evenly from `at` to `until`, which are an hour apart at most. The latest run grows.
+create table scaling_journal (
+  at integer not null, -- by the clock of the node, as its log
+  node_id blob not null,
+  node text not null,
+  until integer not null,
+  ticks integer not null,
+  policy text not null,
+  default_count integer, -- the bounds that were in force
+  max_count integer,
+  due integer, -- null = the queue could not be observed
+  others_free integer,
+  share integer,
+  room integer,
+  busy integer not null,
+  size_before integer not null,
+  raw_wish integer,
+  because text,
+  decided_by text check (decided_by is null or json_valid(decided_by)), -- {"kind", "job"}
+  slack_seconds real,
+  limited_by text,
+  desired integer not null,
+  hired integer not null,
+  taken_back integer not null,
+  retired integer not null,
+  candidate text check (candidate is null or json_valid(candidate)), -- what [scaling.candidate] would have decided
+  primary key (at, node_id),
+  constraint a_run_has_a_tick_at_each_end check (ticks >= 1 and until >= at)
+) without rowid;

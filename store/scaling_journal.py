@@ -1,0 +1,80 @@
+"""The decisions of supervisors as a store keeps them: runs of like ones, one row each. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+import attrs
+
+from musterd.store.words import time_text
+
+# What a decision says besides its time, in the order of the store's columns. `manager.node.status`
+# has what each means.
+FIELDS = (
+    "policy", "default_count", "max_count", "due", "others_free", "share", "room", "busy",
+    "size_before", "raw_wish", "because", "decided_by", "slack_seconds", "limited_by", "desired",
+    "hired", "taken_back", "retired", "candidate",
+)  # fmt: skip
+JSON_FIELDS = ("decided_by", "candidate")
+RUN_SPAN_MAX = timedelta(hours=1)  # of a row, so that a reader knows how far back to look
+READ_MAX = 10_000  # rows at once
+
+
+@attrs.frozen
+class JournalRun:
+    """`ticks` decisions of one node, all of which say `fields`, evenly from `at` to `until`."""
+
+    node_id: UUID
+    node: str
+    at: datetime
+    until: datetime
+    ticks: int
+    fields: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[datetime, UUID]:
+        return self.at, self.node_id
+
+
+class ScalingJournal(Protocol):
+    """The journal of one store, of all its nodes. Errors as for `Engine`."""
+
+    async def write(self, runs: Sequence[JournalRun]) -> None:
+        """Adds runs of one node, and lets those grow that the store has; may be repeated."""
+        ...
+
+    async def read(
+        self, since: datetime | None, until: datetime | None, limit: int
+    ) -> list[JournalRun]:
+        """The newest runs, at most so many, of those that touch this stretch of time; the oldest
+        first. None = without an end.
+        """
+        ...
+
+    async def forget(self, age_seconds: float, batch: int) -> int:
+        """Deletes runs that ended longer ago than this, at most so many; gives how many."""
+        ...
+
+
+def run_object(run: JournalRun) -> dict[str, Any]:
+    """The run as programs see it."""
+    times = {"at": time_text(run.at), "until": time_text(run.until), "ticks": run.ticks}
+    return {**times, "node": run.node, **run.fields}
+
+
+def first_at(since: datetime | None) -> datetime | None:
+    """Where a reader begins: what began earlier has ended before `since`."""
+    return None if since is None else since - RUN_SPAN_MAX
+
+
+def fields_of(values: Sequence[Any]) -> dict[str, Any]:
+    """From columns in the order of `FIELDS`."""
+    found = dict(zip(FIELDS, values, strict=True))
+    for name in JSON_FIELDS:
+        if found[name] is not None:
+            found[name] = json.loads(found[name])
+    return found
