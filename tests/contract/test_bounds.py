@@ -1,9 +1,9 @@
-"""What the database itself keeps within bounds, of attempts and phases."""
+"""What the database itself keeps within bounds, of attempts, phases and payloads."""
 
 import psycopg
 import pytest
 
-from tests.contract.rigs import PostgresRig, put
+from tests.contract.rigs import SCHEMA, PostgresRig, put
 
 ATTEMPT = "insert into attempts (job_id, attempt, outcome, started_at, finished_at) values"
 PHASE = "insert into job_phases (job_id, place, name, attempts, started_at, finished_at) values"
@@ -37,3 +37,24 @@ async def test_what_no_client_could_read_of_an_attempt_or_a_phase_is_refused(
     job = await rig.engine.jobs.get(1)
     assert job is not None
     assert [one.attempt for one in job.attempts] == [7]
+
+
+async def test_a_payload_from_a_table_is_searched_for_depth_however_small_it_is_packed(  # noqa: ASYNC124 - its fixture waits
+    postgres_rig: PostgresRig,
+) -> None:
+    with psycopg.connect(postgres_rig.url, autocommit=True) as connection:
+        connection.execute(b"create table packed (payload jsonb, beside text)")
+        connection.execute(b"alter table packed alter beside set storage plain")  # not packed first
+        nested = "repeat('[', 75) || repeat(']', 75)"
+        connection.execute(
+            f"insert into packed select ({nested})::jsonb, repeat('x', 3000)".encode()
+        )
+        packed = connection.execute(b"select pg_column_size(payload) < 400 from packed").fetchone()
+        assert packed == (True,)
+        connection.execute(f"insert into {SCHEMA}.jobs (kind) values ('a')".encode())
+        for statement in (
+            f"insert into {SCHEMA}.jobs (kind, payload) select 'a', payload from packed",
+            f"update {SCHEMA}.job_rows set payload = packed.payload from packed",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match="nested more than 64 deep"):
+                connection.execute(statement.encode())

@@ -190,10 +190,10 @@ begin
     return null;
 end $$;
 
--- Run as their owner, since others may not call what they call. Own messages instead of check constraints, which would print the payload into the server's log. Only payloads above 400
--- bytes are searched for depth, because 64 levels need more. A number beyond a double has more than 308 digits, all of
--- which stand in the text, and writing out a small payload costs less than searching it. One that comes from a table may be
--- compressed: its size says nothing then.
+-- Run as their owner, since others may not call what they call. Own messages instead of check constraints, which would print
+-- the payload into the server's log. Only payloads above 400 bytes are searched for depth, because 64 levels need more. A
+-- number beyond a double has more than 308 digits, all of which stand in the text, and writing out a small payload costs less
+-- than searching it. One that comes from a table may be compressed: its size says nothing then.
 create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0 or new.forgiven <> 0
         or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
@@ -204,7 +204,8 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
             new.changed_at, new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00'
         or pg_column_size(new.payload) > 1048576
         or (pg_column_compression(new.payload) is not null and octet_length(new.payload::text) > 1048576)
-        or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
+        or ((pg_column_size(new.payload) > 400 or pg_column_compression(new.payload) is not null)
+            and jsonb_path_exists(new.payload, '$.**{65}'))
         or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
             and jsonb_path_exists(new.payload,
                 '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))
@@ -244,7 +245,8 @@ create trigger job_rows_refuse_change
 create trigger job_rows_refuse_payload after update of payload on {schema}.job_rows for each row
     when (pg_column_size(new.payload) > 1048576
         or (pg_column_compression(new.payload) is not null and octet_length(new.payload::text) > 1048576)
-        or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
+        or ((pg_column_size(new.payload) > 400 or pg_column_compression(new.payload) is not null)
+            and jsonb_path_exists(new.payload, '$.**{65}'))
         or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
             and jsonb_path_exists(new.payload,
                 '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))

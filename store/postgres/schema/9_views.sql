@@ -119,7 +119,7 @@ select id, kind,
             from {schema}.live_jobs live
             where live.id = job.id and (live.lease_expires_at is not null or live.last_outcome is not null)) one) as attempts,
        greatest(created_at, changed_at, started_at, finished_at, requested_at, cleared_at, stale_at,
-                (select max(l.heartbeat_at) from {schema}.leases l where job.state = 'queued' and l.jobs @> job.id)) as updated_at
+                (select max(l.heartbeat_at) from {schema}.leases l where job.state = 'queued' and l.span @> job.id and l.jobs @> job.id)) as updated_at
 from {schema}.job_rows job;
 -- No constant, which would be dropped: what leaves it out has the priority of its kind.
 alter view {schema}.jobs alter column priority set default nullif(0, 0)::smallint;

@@ -46,6 +46,18 @@ async def test_an_old_job_and_a_later_page_are_looked_up(rig: PostgresRig) -> No
     assert condition.count("id <") == 2
 
 
+@pytest.mark.parametrize("view", ["jobs", "jobs_without_payload", "live_jobs"])
+async def test_the_lease_of_a_job_is_looked_up(rig: PostgresRig, view: str) -> None:
+    await trio.lowlevel.checkpoint()
+    with psycopg.connect(rig.url) as connection:
+        connection.execute("set enable_seqscan = off")
+        asked = f"explain select * from {SCHEMA}.{view} where id = 1"
+        lines = [line for (line,) in connection.execute(asked.encode())]
+    looks = [line for line in lines if " on leases" in line]
+    assert looks
+    assert all("leases_of_span" in line for line in looks)
+
+
 def test_what_is_archived_is_what_is_shown() -> None:
     """The rows that make records have the same columns."""
     statements = load_statements("musterd.store.postgres")
