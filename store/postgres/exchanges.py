@@ -93,8 +93,9 @@ class Exchanger:
     async def held_up(self, ids: Sequence[int], targets: Sequence[str] = ()) -> frozenset[int]:
         """Which of these jobs somebody else holds, or their targets."""
         params = {"ids": numbers(ids), "targets": texts(targets)}
-        async with self._pool.use("looking for what is held") as conn:
-            found = await (await self._send(conn, "held_up", params)).fetchall()
+        with TimeLimit(self._limit_seconds, "held_up"):
+            async with self._pool.use("looking for what is held") as conn:
+                found = await (await self._send(conn, "held_up", params)).fetchall()
         if found:
             self._wary_until_local = trio.current_time() + WARY_SECONDS
         return frozenset(row[0] for row in found)

@@ -4,24 +4,30 @@ guarded by locks that only the store's owner and its daemons may take.
 
 from __future__ import annotations
 
+import os
+import signal
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
+from random import Random
 from typing import Any, cast
 from uuid import uuid4
 
+import attrs
 import psycopg
 import pytest
 import trio
 
-from musterd.store.errors import StoreUnavailable
+from musterd.store.errors import OutcomeUnknown, StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends, Exchange, ProgressNote, Settlement, Successes
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseStart
+from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.rigs import (
     LEASE_SECONDS,
+    OPTIONS,
     SCHEMA,
     PostgresRig,
     closing_engine,
@@ -199,3 +205,35 @@ async def test_progress_and_phases_of_the_others_are_written(postgres_rig: Postg
             await rig.engine.phases.begin(starts)
         assert await rig.engine.phases.begin(starts[1:]) == {claims[1].id: {}}
     assert len(await rig.engine.leases.note_progress(notes)) == 2
+
+
+@contextmanager
+def frozen_servers(rig: PostgresRig) -> Generator[None]:
+    """Those that serve the store's connections answer nothing meanwhile."""
+    clients = "backend_type = 'client backend' and pid <> pg_backend_pid()"
+    asked = f"select pid from pg_stat_activity where datname = current_database() and {clients}"
+    pids = [pid for (pid,) in rig.raw(asked)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_server_that_stays_silent_about_what_is_held_is_given_up(
+    postgres_rig: PostgresRig,
+) -> None:
+    rig = postgres_rig
+    await put(rig.engine, 0)
+    claims = await take(rig.engine)
+    notes = [ProgressNote(one.id, one.token, 50.0, "half", None) for one in claims]
+    options = attrs.evolve(OPTIONS, statement_timeout_seconds=0.5)
+    async with closing_engine(PostgresEngine(rig.url, SCHEMA, options, Random(1))) as impatient:
+        await impatient.open()
+        with holding(rig, claims[0].id):
+            with pytest.raises(StoreUnavailable):
+                await impatient.leases.note_progress(notes)
+            with frozen_servers(rig), trio.fail_after(SECONDS), pytest.raises(OutcomeUnknown):
+                await impatient.leases.note_progress(notes)
