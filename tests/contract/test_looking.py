@@ -189,3 +189,13 @@ async def test_what_stands_behind_the_end_of_a_look_is_counted(rig: Rig) -> None
     assert view.line is not None
     assert sum(one.number for one in view.line.waiting) == LINE_MAX
     assert view.line.unseen == 70
+
+
+async def test_what_is_due_is_counted_beyond_a_line_of_what_is_due_soon(rig: Rig) -> None:
+    ahead = [NewJob(name, priority=1, delay_seconds=60) for name in "ab" * (LINE_MAX // 2)]
+    due = [NewJob(name) for name in "ab" * (LINE_MAX // 2 + 50)]
+    await rig.engine.jobs.enqueue([*ahead, *due])
+    view = await rig.engine.queue.observe(10_000, horizon_seconds=90)
+    assert view.due == len(due)
+    assert view.line is not None
+    assert sum(one.number for one in view.line.waiting) == LINE_MAX

@@ -3,15 +3,7 @@
 -- observe: what a scaling decision is made of: due and claimable jobs up to `bound`, how long the first of them has waited, whether any are parked, the room of the other nodes (and of those before this one by id), a number that changes with the first due job, and how many more jobs may be leased
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
-due as materialized (
-    select first.run_at, first.size
-    from levels cross join lateral (
-        select stretch.run_at, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
-        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
-          and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
-        order by stretch.run_at, stretch.first_id limit %(bound)s) first
-    limit %(bound)s
-)
+{due_jobs}
 select {seen_of_due},
        case when %(most)s::int is not null
             then greatest(0, %(most)s::int - {leased_of_all}) end
@@ -30,7 +22,7 @@ line as materialized (
         order by stretch.run_at, stretch.first_id limit %(rows)s) first
     limit %(rows)s
 ),
-due as (select run_at, size from line where waited >= 0)
+{due_jobs}
 select {seen_of_due},
        case when %(most)s::int is not null
             then greatest(0, %(most)s::int - {leased_of_all}) end,
@@ -44,6 +36,17 @@ from {room_of_others}, (
            array_agg(waited order by priority desc, run_at, first_id) as waited,
            count(*) as stretches, sum(size) as jobs
     from line) seen
+
+-- part due_jobs: the first `bound` stretches that are due; a line may end before them, in jobs of higher priority that are due soon
+due as materialized (
+    select first.run_at, first.size
+    from levels cross join lateral (
+        select stretch.run_at, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+          and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
+        order by stretch.run_at, stretch.first_id limit %(bound)s) first
+    limit %(bound)s
+)
 
 -- part seen_of_due: how many jobs of `due` there are, up to `bound`, how long the first has waited, and what else a decision needs of the store
        least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
