@@ -18,7 +18,7 @@ from musterd.store.lifecycle import Action
 from musterd.store.opening import sqlite_path
 from musterd.store.report import control_refusal
 from musterd.store.sqlite.control import control
-from musterd.store.sqlite.database import Database, connect, migrate
+from musterd.store.sqlite.database import Database, connect, migrate, refuse_emptied
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import enqueue, job
 
@@ -94,7 +94,9 @@ class SqliteBackend:
         if not self._creates and not Path(self._path).exists():
             do = "start the daemon first, correct the path, or make it: Client(url, create=True)"
             raise StoreMisconfigured(f"there is no store at sqlite:///{self._path}: {do}")
-        database = connect(self._path, f"sqlite:///{self._path}", time.time, BUSY_SECONDS)
+        where = f"sqlite:///{self._path}"
+        refuse_emptied(Path(self._path), where)
+        database = connect(self._path, where, time.time, BUSY_SECONDS)
         try:
             migrate(database)
         except BaseException:

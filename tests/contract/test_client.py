@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -259,6 +260,17 @@ def test_an_embedded_store_that_is_not_there_is_made_only_on_demand(tmp_path: An
         assert client.enqueue("a") == 2, "it looks again"
     with Client(url, tenant="acme", create=True) as other:
         assert other.enqueue("a") == 1
+
+
+def test_an_emptied_file_is_refused(tmp_path: Path) -> None:
+    """Whoever made it anew would hide from the daemon that its jobs are gone."""
+    file = tmp_path / "store.db"
+    file.touch()
+    (tmp_path / "store.db.lock").touch()
+    with Client(f"sqlite:///{file}", create=True) as client:
+        with pytest.raises(StoreMisconfigured, match="the file is empty, and a daemon has worked"):
+            client.enqueue("a")
+        assert file.stat().st_size == 0
 
 
 async def test_a_job_in_the_callers_transaction(postgres_rig: PostgresRig) -> None:
