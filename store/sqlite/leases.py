@@ -229,9 +229,7 @@ def reap(database: Database, request: ReapRequest) -> list[Reaped]:
 
 
 def expire_all(database: Database) -> int:
-    """Lets every lease run out now. For a daemon alone on its file: their holder
-    is dead.
-    """
+    """Lets every lease run out now. For a daemon alone on its file: their holder is dead."""
     with database.writing("giving a dead daemon's leases back") as now:
         return database.execute("expire_all", {"now": now}).rowcount
 

@@ -61,8 +61,8 @@ create table job_rows (
     typeof(priority) = 'integer' and priority between -32768 and 32767
   ),
   constraint attempts_are_counted check (
-    typeof(attempt) = 'integer' and attempt >= 0
-    and typeof(forgiven) = 'integer' and forgiven >= 0
+    typeof(attempt) = 'integer' and attempt between 0 and 2000000000
+    and typeof(forgiven) = 'integer' and forgiven between 0 and 2000000000
     and (max_attempts is null or (typeof(max_attempts) = 'integer' and max_attempts >= 1))
   ),
   constraint times_are_microseconds check (
@@ -70,6 +70,27 @@ create table job_rows (
     and created_at between -62135596800000000 and 253402300799999999
     and typeof(run_at) = 'integer'
     and run_at between -62135596800000000 and 253402300799999999
+  ),
+  constraint start_and_end_are_microseconds check (
+    (started_at is null or (typeof(started_at) = 'integer'
+      and started_at between -62135596800000000 and 253402300799999999))
+    and (finished_at is null or (typeof(finished_at) = 'integer'
+      and finished_at between -62135596800000000 and 253402300799999999))
+  ),
+  constraint rarer_times_are_microseconds check (
+    (requested_at is null or (typeof(requested_at) = 'integer'
+      and requested_at between -62135596800000000 and 253402300799999999))
+    and (cleared_at is null or (typeof(cleared_at) = 'integer'
+      and cleared_at between -62135596800000000 and 253402300799999999))
+    and (stale_at is null or (typeof(stale_at) = 'integer'
+      and stale_at between -62135596800000000 and 253402300799999999))
+    and (changed_at is null or (typeof(changed_at) = 'integer'
+      and changed_at between -62135596800000000 and 253402300799999999))
+  ),
+  constraint slot_is_of_a_schedule_and_in_microseconds check (
+    (schedule is null or (typeof(schedule) = 'text' and instr(schedule, char(0)) = 0))
+    and (scheduled_for is null or (typeof(scheduled_for) = 'integer'
+      and scheduled_for between -62135596800000000 and 253402300799999999))
   ),
   constraint dedup_key_is_short check (
     dedup_key is null
@@ -81,7 +102,10 @@ create table job_rows (
     or ((request = 'cancel' or request = 'pause') and (state = 'assigned' or state = 'running'))
   ),
   constraint progress_is_in_percent check (progress between 0 and 100),
-  constraint spent_is_json check (spent is null or json_valid(spent)),
+  constraint spent_is_json check (
+    spent is null
+    or (typeof(spent) = 'text' and instr(spent, char(0)) = 0 and json_valid(spent))
+  ),
   constraint only_waiting_jobs_are_parked check (
     parked = 0 or (parked = 1 and state = 'queued')
   ),

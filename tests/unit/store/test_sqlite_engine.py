@@ -199,6 +199,33 @@ async def test_a_row_that_is_no_text_spoils_only_its_own_job(
     assert await state_of(engine, bad) is JobState.SUCCEEDED
 
 
+TIMES = ("started_at", "finished_at", "requested_at", "cleared_at", "stale_at", "changed_at",
+         "scheduled_for")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            "schedule = x'00'",
+            "schedule = 'a' || char(0)",
+            "spent = x'7b7d'",
+            f"attempt = {2**63 - 1}",
+            f"forgiven = {2**63 - 1}",
+        ),
+        *(f"{column} = {value}" for column in TIMES for value in ("'soon'", "1e300", "-7e16")),
+    ],
+)
+async def test_what_no_claim_or_list_could_read_is_refused(
+    engine: SqliteEngine, tmp_path: Path, change: str
+) -> None:
+    """One such row stopped all claims, or each list that it stood in."""
+    made = await engine.jobs.enqueue([NewJob("a"), NewJob("a")])
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
+        run(tmp_path / "store.db", f"update job_rows set {change} where id = {made[0]}")
+    assert ids(await take(engine, workers=2)) == made
+
+
 async def test_long_payloads_come_whole_and_in_order(engine: SqliteEngine) -> None:
     texts = [f'"{character * length}"' for length in (20_000, 1, 30_000) for character in "aé"]
     made = await engine.jobs.enqueue([NewJob("a", text) for text in texts])
