@@ -244,6 +244,25 @@ class TestProgress:
         assert (outcome.ended, outcome.spent) == ("success", None)
         assert "ignored on fd 3" in (outcome.log or "")
 
+    async def test_a_flood_of_names_hurts_nobody(self) -> None:
+        """A hundred names count, as in a handler; with all, the loop would stand for minutes."""
+        flood = "\n".join(f'{{"spent": {{"n{number}": 1}}}}' for number in range(20_000))
+        job = shell("cat >&3", budgets={"n5": 10})
+        claim = job.assignment.claim._replace(payload=flood)
+        outcome = await outcome_of(Given(job.assignment._replace(claim=claim), job.notes))
+        assert outcome.ended == "success"
+        assert len(json.loads(outcome.spent or "")) == 100
+        assert "some of what was spent, wanted at most 100 names" in (outcome.log or "")
+        assert (outcome.log or "").count("\n") <= 3
+
+    async def test_what_is_spent_in_many_lines_is_told_at_once(self) -> None:
+        told: list[str] = []
+        job = shell("cat >&3")
+        claim = job.assignment.claim._replace(payload='{"spent": {"calls": 1}}\n' * 2_000)
+        given = job.assignment._replace(claim=claim, spend=told.append)
+        assert (await outcome_of(Given(given, job.notes))).spent == '{"calls": 2000}'
+        assert len(told) < 100
+
     async def test_a_line_without_an_end_counts_too(self) -> None:
         job = shell("printf '33%% nearly' >&3")
         await outcome_of(job)

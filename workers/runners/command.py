@@ -110,10 +110,11 @@ class CommandRunner:
 async def _see_through(
     group: ProcessGroup, pipes: Pipes, assignment: Assignment, spending: Spending
 ) -> None:
-    def spend(amounts: Mapping[str, float]) -> None:
-        spending.add(amounts)
+    def spend(amounts: Mapping[str, float]) -> str | None:
+        fault = spending.add(amounts)
         if spending.over is not None:
             group.kill()
+        return fault
 
     lines = ProgressLines(assignment.report, spend, pipes.complain)
     async with trio.open_nursery() as nursery:
@@ -302,12 +303,12 @@ async def _feed(stdin: trio.lowlevel.FdStream, payload: bytes) -> None:
 
 @attrs.define
 class ProgressLines:
-    """Takes what arrives, tells the latest note of each arrival and all that was spent; complains
-    of what is neither.
+    """Takes what arrives, tells the latest note of each arrival and the sum of what was spent;
+    complains of what is neither. However much arrives, each is told once.
     """
 
     report: Callable[[Note], None]
-    spend: Callable[[Mapping[str, float]], None]
+    spend: Callable[[Mapping[str, float]], str | None]  # gives why some of it is not counted
     complain: Callable[[str], None]
     _rest: bytes = attrs.field(default=b"", init=False)
     _complaints: int = attrs.field(default=0, init=False)
@@ -324,6 +325,7 @@ class ProgressLines:
 
     def _take(self, lines: list[bytes]) -> None:
         latest: Note | None = None
+        sums: dict[str, float] = {}
         for line in lines:
             text = line.decode("utf-8", "replace").strip()
             if not text:
@@ -332,17 +334,22 @@ class ProgressLines:
             spent = spent_of(text) if len(line) <= LINE_BYTES_MAX else None
             latest = note or latest
             if spent is not None:
-                self.spend(spent)
+                for name, amount in spent.items():
+                    sums[name] = sums.get(name, 0) + amount
             elif note is None:
-                self._refuse(text)
+                wanted = (
+                    'a percentage from 0 to 100, {"percent": ..., "note": ...} or {"spent": ...}'
+                )
+                self._refuse(f"{text[:SHOWN_LENGTH_MAX]!r}, wanted {wanted}")
         if latest is not None:
             self.report(latest)
+        if sums and (fault := self.spend(sums)) is not None:
+            self._refuse(f"some of what was spent, {fault}")
 
-    def _refuse(self, text: str) -> None:
+    def _refuse(self, what: str) -> None:
         self._complaints += 1
         if self._complaints <= COMPLAINTS_MAX:
-            wanted = 'a percentage from 0 to 100, {"percent": ..., "note": ...} or {"spent": ...}'
-            self.complain(f"ignored on fd 3: {text[:SHOWN_LENGTH_MAX]!r}, wanted {wanted}")
+            self.complain(f"ignored on fd 3: {what}")
 
 
 def note_of(line: str) -> Note | None:

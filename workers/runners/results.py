@@ -11,7 +11,12 @@ import attrs
 from musterd.catalog.kinds import WorkKind
 from musterd.store.errors import InputRefused
 from musterd.store.input import SUSPECT, PayloadLimits, check_payload
-from musterd.workers.context import BudgetExceeded, Ending
+from musterd.workers.context import (
+    SPENT_NAME_LENGTH_MAX,
+    SPENT_NAMES_MAX,
+    BudgetExceeded,
+    Ending,
+)
 from musterd.workers.outcome import Assignment, Outcome
 
 AMOUNT_MAX = 1e15  # that is spent at once
@@ -30,9 +35,24 @@ class Spending:
         self.text: str | None = None  # JSON; None = this attempt spent nothing
         self.over: BudgetExceeded | None = None
 
-    def add(self, amounts: Mapping[str, float]) -> None:
+    def add(self, amounts: Mapping[str, float]) -> str | None:
+        """Gives why some of these are not counted; None = all are."""
+        counted = 0
         for name, amount in amounts.items():
-            self._spent[name] = self._spent.get(name, 0) + amount
+            if name in self._spent or self._has_room_for(name):
+                self._spent[name] = self._spent.get(name, 0) + amount
+                counted += 1
+        if counted:
+            self._report()
+        if counted == len(amounts):
+            return None
+        most, longest = SPENT_NAMES_MAX, SPENT_NAME_LENGTH_MAX
+        return f"wanted at most {most} names of at most {longest} characters"
+
+    def _has_room_for(self, name: str) -> bool:
+        return len(self._spent) < SPENT_NAMES_MAX and len(name) <= SPENT_NAME_LENGTH_MAX
+
+    def _report(self) -> None:
         self.text = json.dumps(self._spent)
         self._assignment.traces.spent = self.text
         self._assignment.spend(self.text)
