@@ -167,12 +167,14 @@ class ProgressWriter:
         if not held.has_news:
             return
         job_id = held.claim.id
-        with trio.move_on_after(LAST_WORD_SECONDS):
-            written = self._hurried.setdefault(job_id, trio.Event())
-            self._news[job_id] = held
-            self._bell.ring()
-            await written.wait()
-        self._hurried.pop(job_id, None)
+        written = self._hurried[job_id] = trio.Event()
+        self._news[job_id] = held
+        self._bell.ring()
+        try:
+            with trio.move_on_after(LAST_WORD_SECONDS):
+                await written.wait()
+        finally:  # cancelled as well: the next attempt's word is waited for anew
+            self._hurried.pop(job_id, None)
 
     async def run(self) -> None:
         while True:

@@ -22,13 +22,15 @@ from tests.support.stage import live_settings
 
 
 class Weather(PartOverlay):
-    """Leases of a store that is away at times."""
+    """Leases of a store that is away, or slow, at times."""
 
     away = False
+    slow_seconds = 0.0
     rounds = 0
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
         self.rounds += 1
+        await trio.sleep(self.slow_seconds)
         if self.away:
             raise StoreUnavailable("away", "unreachable")
         if any("odd" in (note.note or "") for note in notes):
@@ -115,6 +117,23 @@ async def test_the_last_word_is_written_before_the_end(
         before = trio.current_time()
         await writer.last_word(held)
         assert trio.current_time() - before <= 1.0  # an end does not wait for the weather
+
+
+async def test_a_last_word_that_nobody_waits_for_hurries_no_other(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A phase was cancelled meanwhile: the next word is waited for all the same."""
+    del autojump_clock
+    async with a_running_job() as (writer, held, weather):
+        job_id, engine = held.claim.id, writer.engine
+        weather.slow_seconds = 0.5
+        writer.note(held, Note(10.0, "first"))
+        with trio.move_on_after(0.1):
+            await writer.last_word(held)
+        await trio.sleep(5)
+        writer.note(held, Note(20.0, "second"))
+        await writer.last_word(held)
+        assert await progress_of(engine, job_id) == (20.0, "second")
 
 
 async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
