@@ -383,9 +383,7 @@ class Desk:
         self._clock.hear(epoch, asked_boottime, self._boottime())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
-        """Hands claims out in their order: to the workers they were claimed for, the others lie
-        ready.
-        """
+        """Hands claims out in their order: to the workers they are for; the others lie ready."""
         if claims:
             self._has_held.set()
         leases, now = self._leases, trio.current_time()
@@ -395,6 +393,8 @@ class Desk:
         for claim, payload in zip(claims, payloads(claims), strict=False):
             before = self._held.get(claim.id)
             if before is not None:
+                if before.claim.token == claim.token:
+                    continue  # in hand already: a fault came between its claim and a second reading
                 self.lose(before)  # the store has just given its job to this claim
             held = self._held[claim.id] = Held(claim, now, trusted_until, payload)
             if claim.worker is not None:

@@ -206,6 +206,30 @@ async def test_a_reply_that_breaks_costs_that_visit(
     assert (await _next(desk)).claim.id == 2
 
 
+async def test_a_fault_after_a_claim_was_booked_hands_no_job_out_twice(
+    autojump_clock: MockClock, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read back is in hand already, and its attempt goes on."""
+    del autojump_clock
+    desk, book_look = small.desk, small.desk.book_look
+    odd = [KeyError("a fault of ours")]
+
+    def breaks_once(*args: Any, **more: Any) -> bool:
+        if odd:
+            raise odd.pop()
+        return book_look(*args, **more)
+
+    monkeypatch.setattr(desk, "book_look", breaks_once)
+    seat, other = desk.open_seat(1), desk.open_seat(2)
+    held = await _next(desk)
+    with trio.move_on_after(5):
+        assert await desk.wait_for_claim(other) is None, "the same attempt runs twice"
+    assert (held.lost, len(small.faults)) == (False, 1)
+    desk.settle(seat, held, SUCCESS)
+    await trio.sleep(1)
+    assert [one.id for one in small.heard.ended] == [1]
+
+
 async def test_what_cannot_be_read_back_is_left_to_its_lease(
     autojump_clock: MockClock, small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
