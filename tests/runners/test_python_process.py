@@ -61,6 +61,14 @@ async def test_a_crash_costs_its_own_job_one_attempt(function: str, how: str) ->
         assert (await bench.run(python_kind(function, retryable=True))).retryable
 
 
+async def test_a_child_that_ended_while_it_idled_costs_no_job_an_attempt() -> None:
+    async with a_bench() as bench:
+        pid = result_of(await bench.run(FACTS))["pid"]
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - ends at once, unreaped
+        assert result_of(await bench.run(FACTS))["pid"] != pid
+
+
 async def test_a_cancelled_job_is_stopped_with_all_it_has_started(tmp_path: Path) -> None:
     said = tmp_path / "pids"
     async with a_bench() as bench:

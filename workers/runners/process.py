@@ -113,6 +113,10 @@ class Executor:
         if type(message) is not Ready:
             raise ChildMisspoke(f"its child process sent {message!r:.200} before it was ready")
 
+    @property
+    def has_ended(self) -> bool:
+        return self._group.has_ended
+
     def left_over(self) -> bool:
         """Whether it has said something since its last job ended: nothing that anyone waits for."""
         return not self._inbox.is_empty or _has_bytes(self._socket.fileno())
@@ -341,6 +345,8 @@ class ProcessRunner:
         assert isinstance(behaviour, Python)
         if self._child is not None and self._search_path != behaviour.search_path:
             await self._stop(IDLE_GRACE_SECONDS, None)
+        if self._child is not None and self._child.has_ended:  # while it idled: no job's fault
+            await self._stop(0.0, None)
         if self._child is not None and self._child.left_over():
             why = ChildMisspoke("a child process sent a message after its job had ended")
             self._tools.contained(Contained("child", kind.name, None, why))

@@ -72,12 +72,12 @@ class ProcessGroup:
             await self._wait_by_pidfd()
             return
         pause_seconds = LOOK_SECONDS
-        while not self._has_ended():
+        while not self.has_ended:
             await trio.sleep(pause_seconds)
             pause_seconds = min(LOOK_SECONDS_MAX, 1.5 * pause_seconds)
 
     async def _wait_by_pidfd(self) -> None:
-        if self._has_ended():
+        if self.has_ended:
             return
         pidfd = os.pidfd_open(self.pid)
         try:
@@ -85,7 +85,9 @@ class ProcessGroup:
         finally:
             os.close(pidfd)
 
-    def _has_ended(self) -> bool:
+    @property
+    def has_ended(self) -> bool:
+        """Whether the program has."""
         if self._popen.returncode is not None:
             return True
         looks = os.WEXITED | os.WNOWAIT | os.WNOHANG  # WNOWAIT: sees the end, does not reap
@@ -109,7 +111,7 @@ class ProcessGroup:
     async def stop(self) -> None:
         """Ends the group: TERM, the grace, KILL. Bounded, not to be cancelled, safe to repeat."""
         with trio.CancelScope(shield=True):
-            if not self._has_ended():
+            if not self.has_ended:
                 self.terminate()
                 with trio.move_on_after(self.grace_seconds):
                     await self.wait()
