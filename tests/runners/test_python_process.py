@@ -69,6 +69,16 @@ async def test_a_child_that_ended_while_it_idled_costs_no_job_an_attempt() -> No
         assert result_of(await bench.run(FACTS))["pid"] != pid
 
 
+@pytest.mark.parametrize("character", ["x", "\\x01", "\\U0001f600"])
+async def test_an_error_of_any_size_is_told_as_what_it_is(character: str, tmp_path: Path) -> None:
+    text = f"def fails(job):\n    raise ValueError('{character}' * 6_000_000)\n"
+    (tmp_path / "wordy.py").write_text(text)
+    async with a_bench() as bench:
+        outcome = await bench.run(python_kind("wordy:fails", search_path=(tmp_path,)))
+        assert (outcome.ended, outcome.error_type) == ("failure", "ValueError")
+        assert len(outcome.message or "") > 100_000
+
+
 async def test_a_cancelled_job_is_stopped_with_all_it_has_started(tmp_path: Path) -> None:
     said = tmp_path / "pids"
     async with a_bench() as bench:

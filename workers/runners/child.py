@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100,PTH120 - without pathlib's cost
 NOTE_SECONDS = 0.1  # notes of progress go out at most this often
 UTF8_BYTES_MAX = 4  # of a character
+JSON_BYTES_MAX = 12  # of a character, as JSON writes it in ASCII
 HEAD_BYTES_MAX = 4_096  # of a message, beside what it carries
 PR_SET_PDEATHSIG = 1
 CHUNK_BYTES = 8_192
@@ -239,7 +240,7 @@ class Executor:
         # Written out: an encoder would take longer than a short handler.
         how = '"result": false' if ending.result is None else '"result": true'
         if ending.ended != "success":
-            how = f'"ending": {json.dumps(ending)}'
+            how = f'"ending": {self._as_json(ending)}'
         said = f'{{"is": "end", "memory_bytes": {self._memory_bytes()}, {how}}}'
         self._link.send(about, said, ending.result or "")
 
@@ -274,6 +275,14 @@ class Executor:
             return ending
         fault = f"result: found {size} bytes, wanted at most {kept} ([limits] max_result_bytes)"
         return self._context.Ending("failure", None, ("result_invalid",), fault, None, True)
+
+    def _as_json(self, ending: Any) -> str:
+        """Of a message that is too large for any frame the beginning."""
+        most = self._limits[0] - HEAD_BYTES_MAX
+        text = json.dumps(ending)
+        if len(text) > most:
+            text = json.dumps(ending._replace(message=ending.message[: most // JSON_BYTES_MAX]))
+        return text
 
     def _function(self, module: str, name: str) -> Callable[[Any], Any]:
         function = self._functions.get((module, name))
