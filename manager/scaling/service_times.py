@@ -22,6 +22,8 @@ from musterd.store.nodes import KnownKind, NodeRecord
 KINDS_SECONDS = 10.0  # a node tells of its kinds no more often than this
 SMOOTHING_SECONDS = 30.0  # arrivals are averaged over about so long
 WEIGHT = 0.05  # of the latest run, once there are many
+CUT_SHORT = frozenset({AttemptOutcome.RELEASED, AttemptOutcome.PAUSED})
+ARRIVING_MAX = 1000  # kinds whose arrivals are kept
 RUNS_MAX = 1000  # as told to others: beyond it more runs say nothing new
 
 
@@ -37,14 +39,18 @@ _NEVER_RUN = _Spell()
 
 @attrs.define(eq=False)
 class ServiceTimes:
-    """Fed with every ended attempt; attempts that were given back say nothing."""
+    """Fed with every ended attempt. One that was given back or paused, or never began, says nothing
+    about how long its kind takes.
+    """
 
     _spells: dict[str, _Spell] = attrs.field(factory=dict[str, _Spell], init=False)
 
     def note(self, settlements: Iterable[Settlement]) -> None:
         for (kind, outcome), alike in groupby(settlements, key=attrgetter("kind", "outcome")):
-            if outcome is not AttemptOutcome.RELEASED:
-                self.add(kind, [settlement.run_seconds for settlement in alike])
+            if outcome not in CUT_SHORT:
+                began = [each.run_seconds for each in alike if each.started_epoch is not None]
+                if began:
+                    self.add(kind, began)
 
     def note_successes(self, successes: Successes) -> None:
         for kind, run_seconds in successes.run_seconds_by_kind().items():
@@ -115,8 +121,16 @@ class Arrivals:
     def note(self, kind: str, waited_seconds: Sequence[float], now: float) -> None:
         number = len(waited_seconds)
         waited = max(0.0, sum(waited_seconds) / number)
+        if kind not in self._levels and len(self._levels) >= ARRIVING_MAX:
+            self._forget_half(now)
         level, at = self._levels.get(kind, (0.0, now))
         self._levels[kind] = (level * _faded(now - at) + number * _faded(waited), now)
+
+    def _forget_half(self, now: float) -> None:
+        """The kinds that arrive least: anybody may enqueue jobs of names that nobody knows."""
+        rates = self.a_second(now)
+        for kind in sorted(rates, key=rates.__getitem__)[: ARRIVING_MAX // 2]:
+            del self._levels[kind]
 
     def a_second(self, now: float) -> Mapping[str, float]:
         return {
