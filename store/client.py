@@ -82,10 +82,8 @@ class Client:
     ) -> int:
         """Creates a job and returns its id; if a job holds its `dedup_key`, returns that job's id.
 
-        Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
-        with `dedup_scope`, `hold`, `max_attempts`, `target`, `webhook`.
-
-        They are described in `config/job_options.py`; `tenant` makes it another tenant's job. With
+        `options` are those of `config/job_options.py`, which docs/clients.md lists under Options: a
+        wrong name is refused with all right ones. `tenant` makes it another tenant's job. With
         `connection`, the caller's own psycopg connection, the job is created in its transaction:
         with its commit and not without it. Otherwise the job is in the store when this returns,
         once, even if the store's reply was lost on the way. Raises `OutcomeUnknown` when even the

@@ -143,8 +143,7 @@ def _facts(
         ("waited", span(record.run_at, _first_start(record))),
         ("ran", _ran(record, now)),
         ("attempts", attempts),
-        ("priority", str(record.priority) if record.priority else ""),
-        ("target", one_line(record.target or "")),
+        *((name, one_line(text)) for name, text in option_facts(record)),
         ("schedule", _schedule(record)),
         ("lease", _lease(record, now)),
         ("reason", one_line(record.reason or "")),
@@ -152,12 +151,17 @@ def _facts(
         ("progress", _progress(record)),
         ("cleared", _moment(record.cleared_at, now)),
         ("stale", _moment(record.stale_at, now)),
-        ("dedup key", one_line(record.dedup_key or "")),
         ("webhook", _webhook_line(record.webhook, now)),
         ("payload", one_line(_shown(record.payload))),
         ("error", error_line(record.error)),
         ("result", one_line(_shown(record.result)) if record.result is not None else ""),
     ]
+
+
+def option_facts(record: JobRecord) -> list[tuple[str, str]]:
+    """Each option that the job object shows as it is, in words; empty = there is nothing to say."""
+    values = [(option.name, getattr(record, option.name)) for option in PLAIN_OPTIONS]
+    return [(name.replace("_", " "), str(_plain(value)) if value else "") for name, value in values]
 
 
 def _schedule(record: JobRecord) -> str:

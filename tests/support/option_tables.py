@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 
 from musterd.config.job_options import OPTIONS, PRIORITY_MAX, PRIORITY_MIN, JobOption
 from musterd.store.jobs import JOB_COLUMNS
 from tests.support.pages import DOCS, page
 
-CLIENT, FUNCTIONS, VIEW = "clients.md", "sql-functions.md", "sql.md"
+CLIENT, HTTP, FUNCTIONS, VIEW = "clients.md", "http-api.md", "sql-functions.md", "sql.md"
 _TABLE = re.compile(
     r"(?<=\| option \| value \| default \| what it does \| command line \|\n)(\|.*\n)+"
 )
 _SIGNATURE = re.compile(r"`enqueue\(kind text, [^`]*`")
+_BODY = re.compile(r"(?<=`kind`, and optionally\n).*?\.\n", re.DOTALL)
+WIDTH = 120
 LITERAL = ("{}", "until_finished")
 _COLUMNS = [option for option in OPTIONS if option.name in JOB_COLUMNS]
 
@@ -24,10 +27,19 @@ _COLUMNS = [option for option in OPTIONS if option.name in JOB_COLUMNS]
 def pages() -> dict[str, str]:
     """Each page by its name, as it should be."""
     return {
-        CLIENT: _TABLE.sub(lambda _: "".join(_client_table()), page(CLIENT)),
-        FUNCTIONS: _SIGNATURE.sub(lambda _: f"`{_signature()}`", page(FUNCTIONS)),
+        CLIENT: _renewed(CLIENT, _TABLE, "".join(_client_table())),
+        HTTP: _renewed(HTTP, _BODY, _fields()),
+        FUNCTIONS: _renewed(FUNCTIONS, _SIGNATURE, f"`{_signature()}`"),
         VIEW: _view_page(page(VIEW)),
     }
+
+
+def _renewed(name: str, part: re.Pattern[str], new: str) -> str:
+    text, count = part.subn(lambda _: new, page(name))
+    assert count == 1, (
+        f"docs/{name}: found {count} places for what is made of the options, wanted 1"
+    )
+    return text
 
 
 def _client_table() -> Iterator[str]:
@@ -50,6 +62,12 @@ def _about(option: JobOption) -> str:
     if option.needs:
         notes.append(f"Needs `{option.needs}`.")
     return " ".join(notes)
+
+
+def _fields() -> str:
+    names = ", ".join(f"`{one.name}`" for one in OPTIONS)
+    text = f"{names} (the [options](clients.md#options) of every interface) and `tenant`."
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False) + "\n"
 
 
 def _signature() -> str:

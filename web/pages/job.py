@@ -13,7 +13,7 @@ from musterd.store.input import decoded
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
 from musterd.store.phases import PhaseRecord, PhaseState, rounded
-from musterd.store.report import error_line, max_attempts, overall
+from musterd.store.report import error_line, max_attempts, option_facts, overall
 from musterd.store.why import Why, band_text
 from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages import layout as ui
@@ -65,7 +65,7 @@ def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
 
 
 def _where(frame: Frame, details: JobDetails) -> Html:
-    record, now, target = details.record, details.now, details.record.target
+    record, now = details.record, details.now
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
     budget, was_delayed = max_attempts(record, details.budget), record.run_at != record.created_at
@@ -81,14 +81,21 @@ def _where(frame: Frame, details: JobDetails) -> Html:
             ("Ran", _ran(record, now if leased else None)),
             ("Worker", ui.name_text(owner) if leased and owner else None),
             ("Lease until (UTC)", ui.moment(record.lease_expires_at) if leased else None),
-            ("Target", target and link(frame.at("/ui/jobs", target=target), ui.name_text(target))),
-            ("Priority", ui.number(record.priority) if record.priority else None),
+            *_options(frame, record),
             ("Reason", ui.name_text(record.reason or "")),
             ("Webhook", _webhook(record)),
-            ("Deduplication key", ui.name_text(record.dedup_key or "")),
         ]
     )
     return join(shown, _actions(frame, record) if frame.may_act else None)
+
+
+def _options(frame: Frame, record: JobRecord) -> list[tuple[str, Html | str]]:
+    shown: dict[str, Html | str] = {
+        name: ui.name_text(text) for name, text in option_facts(record) if text
+    }
+    if record.target:
+        shown["target"] = link(frame.at("/ui/jobs", target=record.target), shown["target"])
+    return [(name.capitalize(), text) for name, text in shown.items()]
 
 
 def _ran(record: JobRecord, now: datetime | None) -> str:
