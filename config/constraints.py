@@ -82,8 +82,25 @@ def _not_both(file: str, key: str) -> Constraint:
     )
 
 
+def _candidate_fits(settings: Settings) -> bool:
+    proposed, (floor, most) = settings.scaling.candidate, _candidate_counts(settings)
+    return floor <= most or proposed.default_count is proposed.max_count is None
+
+
+def _candidate_counts(settings: Settings) -> tuple[int, int]:
+    proposed, workers = settings.scaling.candidate, settings.workers
+    floor = workers.default_count if proposed.default_count is None else proposed.default_count
+    return floor, proposed.max_count or workers.max_count
+
+
 CONSTRAINTS = (
     _ordered("workers.default_count", "workers.max_count"),
+    Constraint(
+        ("scaling.candidate", "workers.default_count", "workers.max_count"),
+        "default_count <= max_count in the candidate",
+        _candidate_fits,
+        detail=lambda settings: "there they are {} and {}".format(*_candidate_counts(settings)),
+    ),
     Constraint(
         (
             "workers.lease_timeout_seconds",

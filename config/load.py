@@ -25,7 +25,7 @@ from musterd.config.faults import (
     did_you_mean,
 )
 from musterd.config.outside import HttpToken, WebhookReceiver
-from musterd.config.retention import Ages, merged
+from musterd.config.scaling import merged
 from musterd.config.schedules import Schedule
 from musterd.config.secrets import mask_url
 from musterd.config.settings import CatalogSettings, Settings, keys, sections
@@ -118,8 +118,9 @@ class _Merged:
             self.faults.extend(_with_better_hint(fault) for fault in reading.faults)
             for name, value in reading.values.items():
                 key = f"{section}.{name}"
-                is_table = isinstance(value, Ages)
-                self._values[key] = merged(self._values.get(key), value) if is_table else value
+                self._values[key] = (
+                    merged(self._values.get(key), value) if attrs.has(type(value)) else value
+                )
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
     def _add_named(self, document: Document, table: str) -> None:

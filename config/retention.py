@@ -1,14 +1,13 @@
 """How long finished jobs are kept, and what happens when their time is up."""
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from musterd.config.faults import Unfit
 from musterd.config.validators import Between, Check, at_once
@@ -120,13 +119,6 @@ def function_of(hook: str) -> tuple[str, str] | None:
         return None
     module, _, function = hook.partition(":")
     return module, function
-
-
-def merged(before: object, said: Ages) -> Ages:
-    """A table merged over that of an earlier layer."""
-    given: Mapping[str, Any] = attrs.asdict(said)
-    fresh = {name: value for name, value in given.items() if value is not None}
-    return evolve(before, **fresh) if isinstance(before, Ages) else said
 
 
 def _seconds(*said: float | None) -> float | None:

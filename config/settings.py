@@ -15,6 +15,16 @@ from attrs import AttrsInstance, frozen
 
 from musterd.config.outside import Http, Webhooks
 from musterd.config.retention import Retention
+from musterd.config.scaling import (
+    HEADROOM,
+    PAUSE_SECONDS,
+    SHARE_PERCENT,
+    STEP,
+    WAIT_SECONDS,
+    Candidate,
+    Mode,
+    PolicyName,
+)
 from musterd.config.schedules import Schedule
 from musterd.config.secrets import mask_url
 from musterd.config.validators import (
@@ -39,7 +49,6 @@ OnLeaseLost = Literal["requeue", "fail", "pause"]
 _HOUR = 3_600
 _DAY = 86_400
 _MIB = 1_048_576
-_STEP = Between(0, 10_000)
 _DERIVED = Between(0.01, _HOUR, special=0)
 _DERIVED_LONG = Between(0.05, _HOUR, special=0)
 
@@ -105,24 +114,29 @@ class Store:
 class Scaling:
     """When the crew grows and when it shrinks."""
 
-    policy: Literal["demand", "depth", "latency"] = at_once(
-        "demand: due + running jobs; depth: due; latency: by promise"
-    )
+    policy: PolicyName = at_once("demand: due + running jobs; depth: due; latency: by promise")
     max_wait_seconds: float = at_once(
-        "promise of kinds that name none: jobs start within this; 0 = none", Between(0, 30 * _DAY)
+        "promise of kinds that name none: jobs start within this; 0 = none", WAIT_SECONDS
     )
     headroom: float = at_once(
-        "latency: how busy the crew may be with what arrives all the time", Between(0.1, 1)
+        "latency: how busy the crew may be with what arrives all the time", HEADROOM
     )
-    up_cooldown_seconds: float = at_once("least time between two steps up", Between(0, _DAY))
-    down_cooldown_seconds: float = at_once("least time between two steps down", Between(0, _DAY))
+    up_cooldown_seconds: float = at_once("least time between two steps up", PAUSE_SECONDS)
+    down_cooldown_seconds: float = at_once("least time between two steps down", PAUSE_SECONDS)
     stabilization_seconds: float = at_once(
-        "shrink no lower than the largest crew wanted in this window", Between(0, _DAY)
+        "shrink no lower than the largest crew wanted in this window", PAUSE_SECONDS
     )
-    up_step: int = at_once("most workers hired by one decision; 0 = any number", _STEP)
-    down_step: int = at_once("most workers retired by one decision; 0 = any number", _STEP)
+    up_step: int = at_once("most workers hired by one decision; 0 = any number", STEP)
+    down_step: int = at_once("most workers retired by one decision; 0 = any number", STEP)
     tolerance_percent: float = at_once(
-        "a crew above 10 is not changed by less than this share of it", Between(0, 100)
+        "a crew above 10 is not changed by less than this share of it", SHARE_PERCENT
+    )
+    mode: Mode = at_once(
+        "active; shadow: decide and tell, but do not act; hold: leave the crew as it is"
+    )
+    candidate: Candidate = at_once(
+        "other keys, default_count, max_count: decided on, never acted on",
+        is_table=True,
     )
     journal_days: float = at_once(
         "how long the store keeps the supervisor's decisions; 0 = it keeps none", Between(0, 3650)

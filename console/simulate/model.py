@@ -67,6 +67,9 @@ class _Scaler:
     """The supervisor, without the ticks that cannot change anything."""
 
     def __init__(self, settings: ModelSettings, on: SimulatedQueue) -> None:
+        policy = settings.policy
+        if policy.mode != "active":  # no decision acts
+            settings = attrs.evolve(settings, policy=attrs.evolve(policy, mode="hold"))
         self._settings = settings
         self._simulated = on
         self._memory = Memory()
@@ -381,6 +384,7 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
         "scaling.stabilization_seconds": policy.stabilization_seconds,
+        "scaling.mode": policy.mode,
         "scaling.up_step": policy.steps.up,
         "scaling.down_step": policy.steps.down,
         "scaling.tolerance_percent": policy.steps.tolerance_percent,

@@ -38,6 +38,7 @@ from musterd.console.verbs.events import (
     read_since,
     source_option,
 )
+from musterd.manager.scaling.candidate import candidate_of
 from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine
 from musterd.store.events import EventFilter
@@ -71,26 +72,36 @@ def trace_options(verb: F) -> F:
     metavar="FILE",
     help="Propose FILE instead of the configuration file.",
 )
+@click.option("--candidate", is_flag=True, help="Propose what [scaling.candidate] names.")
 @click.pass_obj
 def simulate(
-    cli: CommandLine, /, proposed: tuple[str, ...], against: Path | None, **where: Any
+    cli: CommandLine, /, proposed: tuple[str, ...], against: Path | None, **more: Any
 ) -> None:
     """Show how past jobs would have fared with other settings.
 
     Runs the jobs of the log through the supervisor's own decisions on a virtual clock: one node,
-    each attempt as long as it was. With --with or --against, the proposed settings are shown beside
-    the present ones. Changes nothing, and asks no daemon.
+    each attempt as long as it was. With --with, --against or --candidate, the proposed settings are
+    shown beside the present ones. Changes nothing, and asks no daemon.
     """
-    settings = cli.of_tenant(cli.load().settings)
+    settings, is_candidate = cli.of_tenant(cli.load().settings), more.pop("candidate")
     models = [model_settings(settings)]
-    if proposed or against is not None:
+    if proposed or against is not None or is_candidate:
         proposal = cli.proposing(against, proposed)
-        models.append(model_settings(proposal.of_tenant(proposal.load().settings)))
+        offered = proposal.of_tenant(proposal.load().settings)
+        models.append(model_settings(_candidate(offered) if is_candidate else offered))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
-    trace = read_trace(cli, settings, **where)
+    trace = read_trace(cli, settings, **more)
     found = Comparison(trace, models, [run_trace(trace, one) for one in models])
     cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
+
+
+def _candidate(settings: Settings) -> Settings:
+    found = candidate_of(settings)
+    if found is None:
+        advice = "name its keys in [scaling.candidate], or propose them with --with"
+        raise Complaint(Exit.USAGE, "there is no candidate", advice)
+    return found
 
 
 WAIT_SECONDS = 1.0
@@ -143,6 +154,10 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 def model_settings(settings: Settings) -> ModelSettings:
     """Made by the daemon's own function."""
     policy = policy_of(settings, catalog_of(settings))
+    if policy.mode != "active" and not policy.default_count:
+        what = f'with scaling.mode = "{policy.mode}" nobody is hired'
+        advice = "give --set scaling.mode=active before the verb"
+        raise Complaint(Exit.USAGE, f"{what}, and with default_count = 0 no job starts", advice)
     return ModelSettings(policy, settings.workers.scale_interval_ms / 1000)
 
 

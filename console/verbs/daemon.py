@@ -207,7 +207,15 @@ def scaling(cli: CommandLine, limit: int) -> None:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
     decisions: list[dict[str, Any]] = answer["decisions"][-limit:]
     empty = "no decision has been made yet"
-    cli.show(decisions, lambda: table_of(decisions, DECISION_COLUMNS, empty))
+    columns = DECISION_COLUMNS
+    if any(one.get("candidate") is not None for one in decisions):
+        columns = {**columns, ">candidate": _candidate_text}
+    cli.show(decisions, lambda: table_of(decisions, columns, empty))
+
+
+def _candidate_text(one: dict[str, Any]) -> str:
+    """The crew that the candidate would have."""
+    return or_dash(one["candidate"] and one["candidate"]["desired"])
 
 
 DECISION_COLUMNS: Columns[dict[str, Any]] = {

@@ -146,6 +146,12 @@ class Metrics:
             self._slack.remove_by_labels({"tenant": tenant})
         else:
             self._slack.labels(tenant=tenant).set(decision.slack_seconds)
+        if decision.candidate is None:
+            self._desired_candidate.remove_by_labels({"tenant": tenant})
+        else:
+            self._desired_candidate.labels(tenant=tenant).set(
+                float(str(decision.candidate["desired"]))
+            )
         if decision.limited_by is not None:
             self._limited.labels(reason=decision.limited_by).inc()
 
@@ -204,6 +210,7 @@ class Metrics:
         self.unknown_kinds(None, tenant)
         self._wishes.pop(tenant, None)
         self._slack.remove_by_labels({"tenant": tenant})
+        self._desired_candidate.remove_by_labels({"tenant": tenant})
         self._sum_up_wishes()
         for state in CREW_STATES:
             with suppress(KeyError):  # its crew was never counted
@@ -243,6 +250,9 @@ class Metrics:
         self._workers_max = make.gauge("workers_max", "The largest crew: workers.max_count.")
         self._desired = make.gauge("workers_desired", "Workers wanted, within all limits.")
         self._desired_raw = make.gauge("workers_desired_raw", "Workers wanted, before limits.")
+        self._desired_candidate = make.gauge(
+            "workers_desired_candidate", "Workers that [scaling.candidate] would have.", "tenant"
+        )
         self._slack = make.gauge(
             "promise_slack_seconds",
             "What is left of the promise of the worst waiting job; below 0 it is broken.",

@@ -199,4 +199,5 @@ def decision_text(decision: Decision) -> str:
     if decision.limited_by == "max_running" and decision.room is not None:
         seen += f", room for {decision.room} more"
     wish = f"wished {decision.raw_wish}{limit}"
-    return f"{decision.size_before} -> {decision.desired}  {acts}  ({seen}: {wish})"
+    beside = "" if decision.candidate is None else f"; candidate {decision.candidate['desired']}"
+    return f"{decision.size_before} -> {decision.desired}  {acts}  ({seen}: {wish}{beside})"

@@ -9,6 +9,7 @@ from typing import Literal
 
 import attrs
 
+from musterd.config.scaling import Mode, PolicyName
 from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish
 from musterd.manager.scaling.steps import ANY_STEP, Bounds, StepLimit, Steps
 from musterd.store.queue import SpareCapacity
@@ -18,9 +19,9 @@ GOLDEN = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side f
 
 Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[
-    Bound, StepLimit, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"
-]
-Policy = Literal["demand", "depth", "latency"]
+    Bound, StepLimit, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation",
+    "hold", "shadow",
+]  # fmt: skip
 NO_PROMISES = Promises()
 
 
@@ -30,7 +31,7 @@ class ScalingPolicy:
     All within the two counts.
     """
 
-    policy: Policy
+    policy: PolicyName
     default_count: int
     max_count: int
     up_cooldown_seconds: float
@@ -40,6 +41,7 @@ class ScalingPolicy:
     max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
     promises: Promises = NO_PROMISES
     steps: Steps = ANY_STEP
+    mode: Mode = "active"
 
     @property
     def bound(self) -> int:
@@ -188,10 +190,9 @@ def decide(
     in `useful_wish`.
     """
     raw = (wanted or wish_of(seen, policy)).workers
-    if raw is None:
-        # The crew stays as it is, within its bounds.
-        desired, clamp = _clamp(seen.size, policy)
-        return Plan(None, desired, clamp or "no_observation"), memory
+    if raw is None or policy.mode == "hold":
+        desired, clamp = within_bounds(seen.size, policy)
+        return Plan(raw, desired, clamp or ("no_observation" if raw is None else "hold")), memory
     wish, clamp = _clamp(raw, policy, useful_size(seen, policy))
     # Of earlier wishes those that may still be the highest: each is below the previous.
     oldest = now - policy.stabilization_seconds
@@ -210,6 +211,11 @@ def decide(
     elif desired < seen.size:
         memory = attrs.evolve(memory, shrank_at=now)
     return Plan(raw, desired, limit), memory
+
+
+def within_bounds(size: int, policy: ScalingPolicy) -> tuple[int, Limit | None]:
+    """What a crew becomes that stays as it is."""
+    return _clamp(size, policy)
 
 
 def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, Limit | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision
+from musterd.manager.scaling.candidate import ImaginedCrew, candidate_of, decided_beside, shadowed
 from musterd.manager.scaling.decision import (
     Ask,
     Memory,
@@ -73,6 +74,19 @@ def policy_of(settings: Settings, catalog: Catalog) -> ScalingPolicy:
             workers.scale_interval_ms / 1000,
         ),
         steps=Steps(scaling.up_step, scaling.down_step, scaling.tolerance_percent),
+        mode=scaling.mode,
+    )
+
+
+def for_both(policy: ScalingPolicy, candidate: ScalingPolicy | None) -> ScalingPolicy:
+    """What has to be observed so that both can decide."""
+    if candidate is None:
+        return policy
+    is_asked = "latency" in (policy.policy, candidate.policy)
+    return attrs.evolve(
+        policy,
+        policy="latency" if is_asked else policy.policy,
+        max_count=max(policy.max_count, candidate.max_count),
     )
 
 
@@ -101,6 +115,8 @@ class Supervisor:
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
+    _shadow: ImaginedCrew | None = attrs.field(default=None, init=False)
+    _candidate: ImaginedCrew | None = attrs.field(default=None, init=False)
     _may_hurry: bool = attrs.field(default=True, init=False)  # to decide before the next tick
     bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
     _queue_observer: QueueObserver = attrs.field(init=False)
@@ -116,6 +132,11 @@ class Supervisor:
     @property
     def policy(self) -> ScalingPolicy:
         return policy_of(self.settings.now, self.catalog())
+
+    @property
+    def candidate(self) -> ScalingPolicy | None:
+        settings = candidate_of(self.settings.now)
+        return None if settings is None else policy_of(settings, self.catalog())
 
     @property
     def _interval_seconds(self) -> float:
@@ -152,7 +173,8 @@ class Supervisor:
             self._may_hurry |= waiting.cancelled_caught
             self.bell.clear()
             next_tick = min(next_tick, trio.current_time())
-            self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
+            policy = for_both(self.policy, self.candidate)
+            self.tick(await self._queue_observer.look(policy, self._interval_seconds))
 
     def _hear_news(self) -> None:
         if self.idleness.state is IdleState.RESTING:
@@ -183,24 +205,48 @@ class Supervisor:
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
         seen = Situation(found.due, busy, head.size, others, found.overdue, found.room, found.work)
         wanted = wish_of(seen, self.policy)
-        self.wish = useful_wish(seen, self.policy, wanted)
+        acts = self.policy.mode == "active"
+        self.wish = useful_wish(seen, self.policy, wanted) if acts else seen.size
         policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
         seen = attrs.evolve(seen, size=self.crew.head.size)
-        plan, self._memory = decide(seen, self._memory, policy, trio.current_time(), wanted)
-        decision = self._apply(seen, plan, policy.bound, wanted)
+        plan, size = self._decide(seen, policy, wanted)
+        decision = self._apply(seen, plan, size, policy.bound, wanted)
         self.journal.append(decision)
         self.observer.scaled(decision)
         self._report_crew()
         return decision
 
-    def _apply(self, seen: Situation, plan: Plan, bound: int, wish: WantedCrew) -> Decision:
-        change = self.crew.resize(plan.desired)
+    def _decide(
+        self, seen: Situation, policy: ScalingPolicy, wanted: WantedCrew
+    ) -> tuple[Plan, int]:
+        """What is told, and the size that the crew is to have."""
+        now = trio.current_time()
+        if policy.mode == "shadow":
+            crew = self._shadow or ImaginedCrew(seen.size)
+            plan, self._shadow = crew.decide(seen, policy, now, wanted)
+            return shadowed(plan, seen.size, policy)
+        self._shadow = None
+        plan, self._memory = decide(seen, self._memory, policy, now, wanted)
+        return plan, plan.desired
+
+    def _ask_candidate(self, seen: Situation) -> Mapping[str, object] | None:
+        policy = self.candidate
+        if policy is None:
+            self._candidate = None
+            return None
+        found, self._candidate = decided_beside(seen, policy, self._candidate, trio.current_time())
+        return found
+
+    def _apply(
+        self, seen: Situation, plan: Plan, size: int, bound: int, wish: WantedCrew
+    ) -> Decision:
+        change = self.crew.resize(size)
         retired = change.retired
         limited_by: str | None = plan.limited_by
         if self.crew.head.size > bound:
             retired += self.crew.retire_beyond(bound)
-        elif self.crew.head.size > plan.desired:
+        elif self.crew.head.size > size:
             limited_by = "busy"
         decision = Decision(
             at=self.wall_clock(), policy=self.policy.policy, due=seen.due, busy=seen.busy,
@@ -211,12 +257,15 @@ class Supervisor:
             because=wish.because, slack_seconds=wish.slack_seconds,
             decided_by=wish.decided_by and dict(zip(("kind", "job"), wish.decided_by, strict=True)),
             default_count=self.policy.default_count, max_count=self.policy.max_count,
+            candidate=self._ask_candidate(seen),
         )  # fmt: skip
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}
             del fields["at"]
             if wish.decided_by is not None:
                 fields["decided_by"] = "{}/{}".format(*wish.decided_by)
+            if decision.candidate is not None:
+                fields["candidate"] = decision.candidate["desired"]
             event(self.log, logging.INFO, "crew resized", **fields)
         return decision
 

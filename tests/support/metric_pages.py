@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import attrs
 import yaml  # type: ignore[import-untyped]  # it brings no types
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -35,7 +36,8 @@ def exported() -> dict[str, tuple[str, frozenset[str]]]:
     metrics.promised("report", [0.1], 1.0)
     metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
     metrics.settled([settled()])
-    metrics.scaled(Decision(0.0, "latency", 0, 0, 2, 0, 2, "min", 0, 0, 0, slack_seconds=1.0))
+    decided = Decision(0.0, "latency", 0, 0, 2, 0, 2, "min", 0, 0, 0, slack_seconds=1.0)
+    metrics.scaled(attrs.evolve(decided, candidate={"desired": 3}))
     metrics.crew(1, 1, 0)
     metrics.store_operation("claim", 0.1)
     metrics.store_error("claim")

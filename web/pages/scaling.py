@@ -42,8 +42,19 @@ def _now(data: ScalingData) -> Html:
     return join(
         el("p", el("strong", f"{plural(crew.size, 'worker')}{wanted}"), f", {bounds}."),
         el("p", f"{reason_words(last)}."),
+        _beside(last),
         _behind(last),
     )
+
+
+def _beside(last: Decision | None) -> Html | None:
+    """What the candidate would have."""
+    if last is None or last.candidate is None:
+        return None
+    desired, limit = last.candidate["desired"], last.candidate.get("limited_by")
+    why = limit_words(None if limit is None else str(limit))
+    words = f"The candidate would have {plural(int(str(desired)), 'worker')}"
+    return el("p", f"{words}: {why}." if why else f"{words}.")
 
 
 def _behind(last: Decision | None) -> Html | None:
@@ -94,6 +105,8 @@ LIMITS = {
     "down_step": "a decision retires no more than down_step",
     "tolerance": "the change would be smaller than tolerance_percent of the crew",
     "busy": "workers leave when their jobs end",
+    "hold": "scaling.mode is hold: it stays as it is",
+    "shadow": "scaling.mode is shadow: this is decided, and not done",
     "no_observation": "the queue could not be observed: it stays as it is",
 }
 

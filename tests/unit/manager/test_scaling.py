@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from musterd.config.scaling import PolicyName
 from musterd.manager.scaling.decision import (
     Memory,
     Others,
     Plan,
-    Policy,
     ScalingPolicy,
     Situation,
     decide,
@@ -26,7 +26,7 @@ counts = st.integers(0, 40)
 
 
 def policy_from(
-    policy: Policy, floor: int, span: int, up: float, down: float, window: float
+    policy: PolicyName, floor: int, span: int, up: float, down: float, window: float
 ) -> ScalingPolicy:
     return ScalingPolicy(policy, floor, floor + span, up, down, window)
 

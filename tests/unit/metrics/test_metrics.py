@@ -112,6 +112,14 @@ def test_the_slack_of_the_worst_job_is_told_while_one_waits() -> None:
     assert not [one for one in samples(metrics) if "slack" in one[0]]
 
 
+def test_what_the_candidate_would_have_is_told_while_there_is_one() -> None:
+    metrics = make()
+    metrics.scaled(attrs.evolve(UP, candidate={"desired": 3}), "acme")
+    assert value(metrics, "workers_desired_candidate", tenant="acme") == 3
+    metrics.scaled(UP, "acme")
+    assert not [one for one in samples(metrics) if "candidate" in one[0]]
+
+
 def test_the_buckets_are_the_configured_ones() -> None:
     metrics = told_everything()
     assert value(metrics, "job_wait_seconds_bucket", kind="report", le="0.1") == 1

@@ -1,0 +1,59 @@
+"""The tables within `[scaling]`, and the settings that follow from them."""
+
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import attrs
+from attrs import field, frozen
+
+from musterd.config.validators import Between
+
+PolicyName = Literal["demand", "depth", "latency"]
+Mode = Literal["active", "shadow", "hold"]
+
+_DAY = 86_400
+WAIT_SECONDS = Between(0, 30 * _DAY)
+HEADROOM = Between(0.1, 1)
+PAUSE_SECONDS = Between(0, _DAY)
+STEP = Between(0, 10_000)
+SHARE_PERCENT = Between(0, 100)
+FLOOR = Between(0, 10_000)
+CEILING = Between(1, 10_000)
+
+
+def unless_given(check: Callable[..., None]) -> Any:
+    """A key that has another's value unless it is given."""
+    return field(default=None, validator=attrs.validators.optional(check))
+
+
+@frozen
+class Candidate:
+    """Another way to scale, decided on beside the one in force; None = as that."""
+
+    policy: PolicyName | None = None
+    max_wait_seconds: float | None = unless_given(WAIT_SECONDS)
+    headroom: float | None = unless_given(HEADROOM)
+    up_cooldown_seconds: float | None = unless_given(PAUSE_SECONDS)
+    down_cooldown_seconds: float | None = unless_given(PAUSE_SECONDS)
+    stabilization_seconds: float | None = unless_given(PAUSE_SECONDS)
+    up_step: int | None = unless_given(STEP)
+    down_step: int | None = unless_given(STEP)
+    tolerance_percent: float | None = unless_given(SHARE_PERCENT)
+    default_count: int | None = unless_given(FLOOR)
+    max_count: int | None = unless_given(CEILING)
+
+
+NO_CANDIDATE = Candidate()
+COUNTS = ("default_count", "max_count")
+
+
+def given(table: attrs.AttrsInstance) -> dict[str, Any]:
+    """The keys that are set."""
+    values = attrs.asdict(table, recurse=False)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def merged(before: object, said: attrs.AttrsInstance) -> object:
+    """A table merged over that of an earlier layer."""
+    both = given(before) if type(before) is type(said) else {}
+    return cast(Callable[..., object], type(said))(**(both | given(said)))
