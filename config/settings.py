@@ -279,6 +279,9 @@ class Metrics:
     kinds_max: int = at_restart(
         'kinds beyond this many share the label "other"', Between(1, 10_000)
     )
+    history_hours: float = at_once(
+        "how long the store keeps what the page's charts draw", Between(1, 2_160)
+    )
 
 
 @frozen

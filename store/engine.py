@@ -17,6 +17,7 @@ from musterd.store.control import Control
 from musterd.store.duties import Duties
 from musterd.store.events import Audit, EventLog
 from musterd.store.health import Health
+from musterd.store.history import History
 from musterd.store.jobs import Jobs
 from musterd.store.leases import Leases
 from musterd.store.nodes import Nodes
@@ -112,6 +113,9 @@ class Engine(Protocol):
 
     @property
     def health(self) -> Health: ...
+
+    @property
+    def history(self) -> History: ...
 
     async def open(self) -> None:
         """Reaches the store once and learns what it is. Raises if it can't; may then be tried

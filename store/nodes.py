@@ -74,6 +74,7 @@ class Beat:
     config_generation: int | None = None
     config_hash: str | None = None
     load: float | None = None  # None = the machine does not say
+    wish: int | None = None  # workers that it wishes for, before limits; None = not yet known
 
 
 @attrs.frozen
@@ -99,6 +100,7 @@ class NodeRecord:
     config_generation: int | None = None
     config_hash: str | None = None
     load: float | None = None
+    wish: int | None = None
 
     @property
     def is_live(self) -> bool:
@@ -192,6 +194,7 @@ def node_object(node: NodeRecord) -> dict[str, object]:
         "config_generation": node.config_generation,
         "config_hash": node.config_hash,
         "load": None if node.load is None else round(node.load, 2),
+        "wish": node.wish,
         "kinds": {name: attrs.asdict(known) for name, known in node.named.items()},
         "kinds_whole": node.kinds is not None and node.kinds.whole,
     }

@@ -89,6 +89,7 @@ class WrappedEngine:
         self.overview = wrapped(engine.overview, "overview", through)
         self.audit = wrapped(engine.audit, "audit", through)
         self.health = wrapped(engine.health, "health", through)
+        self.history = wrapped(engine.history, "history", through)
 
     async def open(self) -> None:
         await self._through("open", self._engine.open)

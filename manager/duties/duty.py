@@ -34,6 +34,7 @@ REST_SECONDS_MAX = 5.0  # but not much less
 BACKOFF_SECONDS = 2.0
 BACKOFF_SECONDS_MAX = 60.0
 MESSAGE_LENGTH_MAX = 500
+REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 RUN_LIMIT_SECONDS = 300.0  # unless the settings say otherwise
 
 

@@ -16,6 +16,7 @@ from musterd import __version__
 from musterd.config.settings import LiveSettings
 from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
+from musterd.manager.history import HistoryWriter, QueueWatch
 from musterd.manager.log import Log, event, extra
 from musterd.manager.metrics.instruments import DutyMetrics, RunResult
 from musterd.manager.node.status import Decision, decision_object
@@ -32,8 +33,17 @@ from musterd.workers.outcome import Contained
 
 
 class NodeEvents:
-    def __init__(self, deps: TenancyDeps, is_on_duty: Callable[[], bool]) -> None:
+    """`history` has marks of what happens to the node; `watch` is the duty beside it."""
+
+    def __init__(
+        self,
+        deps: TenancyDeps,
+        is_on_duty: Callable[[], bool],
+        history: HistoryWriter,
+        watch: QueueWatch,
+    ) -> None:
         engine = deps.engine
+        self.history, self.watch = history, watch
         self.feed = Feed(deps.tenant, engine.events, engine.queue.counts)
         self.event_writer = EventWriter(engine.events, deps.log, deps.node, self.news)
         self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty)
@@ -48,10 +58,18 @@ class NodeEvents:
             nursery.start_soon(self.event_writer.run)
             nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.feed.run)
+            nursery.start_soon(self.history.run)
 
     def node_is(self, state: str, **more: object) -> None:
         """started | draining | stopped"""
         self.event_writer.announce(f"node.{state}", version=__version__, **more)
+        if state != "stopped":  # the history's last word is its own
+            self.history.mark(f"node.{state}")
+
+    def reloaded(self, result: str, generation: int, changed: Sequence[str]) -> None:
+        data = {"result": result, "generation": generation, "changed": changed}
+        self.event_writer.announce("config.reloaded", **data)
+        self.history.mark("config.reloaded", f"{result}: generation {generation}")
 
     def crew_changed(self, how: str, worker: int) -> None:
         self.event_writer.announce(f"worker.{how}", worker=worker)
@@ -72,7 +90,9 @@ class NodeEvents:
             interrupted_jobs=interrupted[:JOBS_NAMED_MAX],
             abandoned_jobs=abandoned[:JOBS_NAMED_MAX],
         )
-        await self.event_writer.finish()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.event_writer.finish)
+            nursery.start_soon(self.history.finish)
         await self.feed.close()
 
 
@@ -248,8 +268,10 @@ class JobReporter:
         deps: TenancyDeps,
         news: Callable[[], None],
         on_ended: Callable[[Collection[str]], None],
+        history: HistoryWriter,
     ) -> None:
         self.settled_total = 0
+        self._history = history
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
         self._engine = deps.engine
@@ -260,6 +282,7 @@ class JobReporter:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         promised = self._catalog().promises.get(kind, self._settings.now.scaling.max_wait_seconds)
         self._metrics.claimed(kind, waited_seconds)
+        self._history.claimed(kind, waited_seconds)
         self._metrics.promised(kind, waited_seconds, promised)
         self.arrivals.note(kind, waited_seconds, trio.current_time())
 
@@ -267,6 +290,7 @@ class JobReporter:
         self.settled_total += len(settlements)
         self._news()
         self._metrics.settled(settlements, self._tenant)
+        self._history.settled(settlements)
         self.service_times.note(settlements)
         self._on_ended({one.kind for one in settlements if one.state in ENDED})
         failed, logs_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
@@ -280,6 +304,7 @@ class JobReporter:
         self.settled_total += len(successes.ids)
         self._news()
         self._metrics.succeeded(successes, self._tenant)
+        self._history.succeeded(successes)
         self.service_times.note_successes(successes)
         self._on_ended(set(successes.kinds))
         if self._log.isEnabledFor(logging.DEBUG):
@@ -312,6 +337,7 @@ class JobReporter:
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         self._metrics.reaped(reaped, self._tenant)
+        self._history.reaped(reaped)
         self._news()
         for one in reaped:
             fields: dict[str, object] = {"job_id": one.id, "kind": one.kind, "attempt": one.attempt}

@@ -37,6 +37,7 @@ class Heartbeat:
     status: Callable[[], TenantStatus]
     times: ServiceTimes
     idleness: Idleness  # where the node scans the queue, few signs of life do
+    wish: Callable[[], int | None]  # how many workers the last decision wished for
     bell: Bell = attrs.field(factory=Bell, init=False)  # others should learn of a change soon
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
     _sent: Beat | None = attrs.field(default=None, init=False)
@@ -125,6 +126,7 @@ class Heartbeat:
             default_count=seen.default_count, max_count=seen.max_count,
             pause_seconds=RESTING_SECONDS if is_resting and not seen.busy else HEARTBEAT_SECONDS,
             config_generation=configured.generation, config_hash=configured.hash,
+            wish=self.wish(),
         )  # fmt: skip
 
 

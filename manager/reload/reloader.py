@@ -194,8 +194,7 @@ class Reloader:
     def _announce(self, result: str, changed: list[str]) -> None:
         """In the event log of every tenant."""
         for tenancy in self.tenancies.values():
-            announce = tenancy.node_events.event_writer.announce
-            announce("config.reloaded", result=result, generation=self.generation, changed=changed)
+            tenancy.node_events.reloaded(result, self.generation, changed)
 
     def _serve(self, name: str, tenancy: Tenancy) -> None:
         if self._homes is not None:

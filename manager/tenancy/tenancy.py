@@ -13,6 +13,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.duties.duty import EVENTS
 from musterd.manager.events.node_events import FaultReporter, JobReporter, NodeEvents
+from musterd.manager.history import HistoryWriter, QueueWatch
 from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
@@ -55,13 +56,17 @@ class Tenancy:
         self.idleness = Idleness()
         contained = FaultReporter(deps).contained
         self._tools = LiveTools(settings, boottime, deps.environ, contained)
-        self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
+        history, watch = (
+            HistoryWriter(deps),
+            QueueWatch(deps, self.idleness, self.status, self.decisions),
+        )
+        self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS), history, watch)
         self.idleness.on_news(self.node_events.news)
         self.journal = JournalWriter(
             deps.engine.journal, settings, deps.log, deps.node, deps.node_id
         )
         self._mail = make_mail(deps, self._tools)
-        self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended)
+        self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended, history)
         self._desk = Desk(
             deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter,
             ClockAndRng(boottime, rng),
@@ -85,7 +90,9 @@ class Tenancy:
             self, deps.log, deps.wall_clock, deps.node_id, deps.catalog,
             self._reporter.service_times, self._reporter.arrivals,
         )  # fmt: skip
-        self._heartbeat = Heartbeat(deps, self.status, self._reporter.service_times, self.idleness)
+        self._heartbeat = Heartbeat(
+            deps, self.status, self._reporter.service_times, self.idleness, self._wish
+        )
         self.duties = TenantDuties(
             deps, self.idleness, self._desk, self.node_events, self._reporter, self._mail.postman
         )
@@ -258,6 +265,10 @@ class Tenancy:
     def last_decision(self) -> Decision | None:
         journal = self._supervisor.journal
         return journal[-1] if journal else None
+
+    def _wish(self) -> int | None:
+        last = self.last_decision
+        return None if last is None else last.raw_wish
 
     def workers(self) -> Sequence[WorkerView]:
         return self._crew.workers(trio.current_time())

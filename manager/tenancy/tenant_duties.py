@@ -17,6 +17,7 @@ from musterd.manager.duties.duty import (
     EVENTS,
     METRICS,
     REAPING,
+    REST_AFTER_SECONDS,
     RETENTION,
     SCHEDULES,
     STATISTICS,
@@ -80,8 +81,6 @@ class StoreCache(Generic[T]):
 # Where nothing happens: a scrape asks for counts by itself.
 RESTING = Pace(lease_seconds=90.0, heartbeat_seconds=30.0, rests=True)
 COUNT_SECONDS, COUNT_SECONDS_RESTING = 15.0, 600.0
-FOLD_SECONDS, FOLD_SECONDS_RESTING = 20.0, 600.0
-REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 
 
 class TenantDuties:
@@ -98,6 +97,7 @@ class TenantDuties:
     ) -> None:
         self._deps, self._idleness, self._node_events = deps, idleness, node_events
         self._settings, self._postman = deps.settings, postman
+        self._watch = node_events.watch
         engine, settings, catalog = deps.engine, deps.settings, deps.catalog
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
@@ -150,7 +150,7 @@ class TenantDuties:
 
     def _make(self) -> list[Duty]:
         events, retiring, postman = self._node_events.keeper, self.retiring, self._postman
-        reaper, keeper, fold = self.reaper, self._keeper, self._deps.engine.duties.fold_counts
+        reaper, keeper, watch = self.reaper, self._keeper, self._watch
 
         def reap_seconds() -> float:
             return lease_plan(self._settings.now).reap_interval_seconds
@@ -169,13 +169,19 @@ class TenantDuties:
             Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, lambda: SLOTS_A_ROUND, keeper.wait),
             Duty(
                 STATISTICS,
-                fold,
-                self._paced(FOLD_SECONDS, FOLD_SECONDS_RESTING),
+                self._count,
+                lambda: watch.pause_seconds,
                 lambda: FOLDED_ROWS,
+                watch.wait,
             ),
             Duty(WEBHOOKS, postman.look, self._paced(LOOK_SECONDS, LOOK_SECONDS_RESTING)),
         ]
         return [attrs.evolve(duty, run_limit_seconds=run_limit_seconds) for duty in duties]
+
+    async def _count(self) -> int:
+        folded = await self._deps.engine.duties.fold_counts()
+        await self._watch.look_if_due()
+        return folded
 
     async def _refresh(self) -> int:
         await self.situation.get()

@@ -27,6 +27,7 @@ from musterd.store.postgres.events import PostgresAudit, PostgresEvents
 from musterd.store.postgres.exchanges import Exchanger
 from musterd.store.postgres.health import PostgresHealth
 from musterd.store.postgres.hints import Hints
+from musterd.store.postgres.history import PostgresHistory
 from musterd.store.postgres.jobs import PostgresJobs
 from musterd.store.postgres.leases import PostgresLeases
 from musterd.store.postgres.migrating import compare, migrate
@@ -224,6 +225,7 @@ class PostgresEngine:
         self.overview = PostgresOverview(run)
         self.audit = PostgresAudit(run, send, hub.shared)
         self.health = PostgresHealth(run, hub.shared, hub.gate)
+        self.history = PostgresHistory(statements)
 
     async def open(self) -> None:
         async with self._hub.shared.use("opening the store") as conn:

@@ -49,7 +49,7 @@ def beat_params(beat: Beat) -> dict[str, Any]:
 
 
 def node_record(row: Row) -> NodeRecord:
-    *fields, kinds, silent_seconds, pause_seconds, generation, config_hash, load = row
+    *fields, kinds, silent_seconds, pause_seconds, generation, config_hash, load, wish = row
     fields += [read_kinds(kinds), max(0.0, silent_seconds), pause_seconds]
-    fields += [generation, config_hash, load]
+    fields += [generation, config_hash, load, wish]
     return NodeRecord(*fields)

@@ -34,6 +34,7 @@ from musterd.store.sqlite.errors import sort_file_error
 from musterd.store.sqlite.events import SqliteAudit, SqliteEvents
 from musterd.store.sqlite.health import SqliteHealth
 from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.history import SqliteHistory
 from musterd.store.sqlite.jobs import SqliteJobs
 from musterd.store.sqlite.leases import SqliteLeases, expire_all
 from musterd.store.sqlite.nodes import SqliteNodes, forget_all
@@ -95,6 +96,7 @@ class SqliteEngine:
         self.overview = SqliteOverview(*reach)
         self.audit = SqliteAudit(*reach)
         self.health = SqliteHealth(self._path, in_memory, *reach)
+        self.history = SqliteHistory(*reach)
 
     @property
     def use_now(self) -> ConnectionUse:

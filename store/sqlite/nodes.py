@@ -52,11 +52,11 @@ def read_nodes(
 
 def _node(row: rows.Row) -> NodeRecord:
     node_id, name, version, started_at, heartbeat_at, *rest = row
-    *counts, kinds, silent, pause_seconds, generation, config_hash, load = rest
+    *counts, kinds, silent, pause_seconds, generation, config_hash, load, wish = rest
     times = rows.moment_at(started_at), rows.moment_at(heartbeat_at)
     known = read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds
     fields: list[Any] = [UUID(bytes=node_id), name, version, *times, *counts, *known]
-    fields += [generation, config_hash, load]
+    fields += [generation, config_hash, load, wish]
     return NodeRecord(*fields)
 
 

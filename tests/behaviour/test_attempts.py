@@ -150,7 +150,7 @@ async def test_a_job_of_an_unknown_kind_waits_ever_longer_and_burns_no_attempt(
 async def test_a_job_of_an_unknown_kind_runs_where_its_kind_is_known(stage: Stage) -> None:
     await stage.start("north")
     job_id = await stage.put_one("later")
-    await until(lambda: bool(settlements_of(stage.store.history, job_id)))
+    await until(lambda: bool(settlements_of(stage.store.deeds, job_id)))
     stage.kinds["later"] = kind("later", 100)
     await stage.nodes[0].stop()
     await stage.start("south")

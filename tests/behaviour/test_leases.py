@@ -42,7 +42,7 @@ async def test_a_job_whose_lease_cannot_be_renewed_is_stopped_in_time_and_runs_e
     stopped_after = await until(lambda: not stage.running_now())
     assert 4.0 <= stopped_after <= 4.8  # the lease, less its margin
     assert len(north.events.named("lease lost; job stopped here")) == 1
-    assert settlements_of(stage.store.history, job_id) == []
+    assert settlements_of(stage.store.deeds, job_id) == []
     assert await stage.state(job_id) is JobState.RUNNING  # as far as the store knows
     north.daemon.stop()
     stage.store.broken.clear()
@@ -68,7 +68,7 @@ async def test_a_claim_whose_reply_comes_after_its_lease_is_not_begun(stage: Sta
     stage.store.faults["claim"].append(Fault("slow_reply", 5))
     node = await stage.start("north", workers__lease_timeout_seconds=5)
     await until(lambda: node.events.named("lease lost; job stopped here"))
-    assert settlements_of(stage.store.history, job_id) == []
+    assert settlements_of(stage.store.deeds, job_id) == []
     await stage.all_ended()
     assert (await stage.job(job_id)).attempt == 2
 
@@ -81,7 +81,7 @@ async def test_trust_counts_from_when_a_renewal_was_sent_not_from_its_reply(stag
     await until(lambda: not stage.store.faults["renew"])
     stage.store.broken.add("renew")
     await until(lambda: not stage.running_now())
-    renewed = [one.at for one in stage.store.history if one.what == "renew"]
+    renewed = [one.at for one in stage.store.deeds if one.what == "renew"]
     assert 4.5 <= trio.current_time() - renewed[-1] <= 4.8
 
 
@@ -92,11 +92,11 @@ async def test_a_job_that_another_node_has_reaped_is_cancelled_at_the_next_renew
     job_id = await stage.put_one("long")
     await until(stage.running_now)
     stage.raw(f"update job_rows set claim_token = zeroblob(16) where id = {job_id}")
-    stage.store.history.clear()  # what was done by hand is no fault of the product
+    stage.store.deeds.clear()  # what was done by hand is no fault of the product
     assert await until(lambda: not stage.running_now()) <= 2.01
     assert len(node.events.named("lease lost; job stopped here")) == 1
     await trio.sleep(5)
-    assert not stage.store.history
+    assert not stage.store.deeds
     await until(lambda: node.daemon.status().idle == 2)
 
 
@@ -108,10 +108,10 @@ async def test_a_settlement_that_comes_after_its_lease_was_lost_is_refused_and_c
     await until(stage.running_now)
     stage.store.broken |= {"settle", "renew"}
     await stage.store.engine.queue.pause("a test")
-    await until(lambda: any(one.what == "reap" for one in stage.store.history))
+    await until(lambda: any(one.what == "reap" for one in stage.store.deeds))
     stage.store.broken.clear()
     await until(lambda: north.metric("stale_writes_rejected_total") == 1)
-    assert settlements_of(stage.store.history, job_id) == []
+    assert settlements_of(stage.store.deeds, job_id) == []
     await stage.store.engine.queue.resume()
     await stage.all_ended()
     assert (await stage.job(job_id)).attempt == 2
@@ -151,7 +151,7 @@ async def test_a_job_that_kills_its_nodes_fails_once_its_attempts_are_used_up(
         node.kill()
         await node.ended.wait()
     await stage.start("last", workers__lease_timeout_seconds=2)
-    await until(lambda: len(stage.store.history) and stage.store.history[-1].what == "reap")
+    await until(lambda: len(stage.store.deeds) and stage.store.deeds[-1].what == "reap")
     job = await stage.job(job_id)
     assert (job.state, job.attempt) == (JobState.FAILED, 3)
     assert [one.outcome for one in job.attempts] == ["lost"] * 3
@@ -167,7 +167,7 @@ async def test_the_kind_says_what_becomes_of_a_lost_job(
     north.kill()
     await stage.store.engine.queue.pause("a test")
     await stage.start("south", workers__lease_timeout_seconds=2)
-    await until(lambda: any(one.what == "reap" for one in stage.store.history))
+    await until(lambda: any(one.what == "reap" for one in stage.store.deeds))
     assert await stage.state(job_id) == state
 
 

@@ -18,7 +18,7 @@ async def test_two_nodes_share_the_work_and_run_no_job_twice(stage: Stage) -> No
     nodes = [await stage.start(name) for name in ("north", "south")]
     ids = await stage.put("report", 200)
     await stage.all_ended()
-    assert sorted(claims_in_order(stage.store.history)) == ids
+    assert sorted(claims_in_order(stage.store.deeds)) == ids
     jobs = await stage.jobs()
     assert {(one.state, one.attempt) for one in jobs} == {(JobState.SUCCEEDED, 1)}
     shares = [sum(one.node == node.name for one in jobs) for node in nodes]
@@ -67,7 +67,7 @@ async def test_two_daemons_of_one_name_are_two_nodes(stage: Stage) -> None:
     assert {node.id for node in await told(stage)} < ids
     job_ids = await stage.put("report", 4)
     await stage.all_ended()
-    assert sorted(claims_in_order(stage.store.history)) == job_ids
+    assert sorted(claims_in_order(stage.store.deeds)) == job_ids
     await two.stop()
     assert await told(stage) == []
 

@@ -10,7 +10,7 @@ from tests.support.stage import Stage, until
 
 async def started_in_order(stage: Stage) -> list[int]:
     """Ids by the moment at which they were started, those of one moment as they were claimed."""
-    place = {job_id: at for at, job_id in enumerate(claims_in_order(stage.store.history))}
+    place = {job_id: at for at, job_id in enumerate(claims_in_order(stage.store.deeds))}
     jobs = await stage.jobs()
     return [
         one.id
@@ -113,7 +113,7 @@ async def test_a_paused_queue_gives_no_job_until_it_is_resumed(stage: Stage) -> 
     await stage.store.engine.queue.pause("a test")
     await stage.put("noop", 20)
     await trio.sleep(30)
-    assert not claims_in_order(stage.store.history)
+    assert not claims_in_order(stage.store.deeds)
     assert node.size == 2
     assert node.journal[-1].due == 0
     await stage.store.engine.queue.resume()

@@ -92,7 +92,7 @@ async def test_what_runs_may_end_and_nothing_else_begins(stage: Stage, calls: li
     check_order(names)
     assert not set(names) & set(BEGINS_NOTHING)
     assert names.index("renew") < _last(names, "settle")  # leases are held to the end
-    claims = [one for one in stage.store.history if one.what == "claim" and one.at > moment]
+    claims = [one for one in stage.store.deeds if one.what == "claim" and one.at > moment]
     assert claims == []
     done = [one for one in ids if await stage.state(one) is JobState.SUCCEEDED]
     assert len(done) == 2

@@ -18,8 +18,8 @@ async def each_ran_once(stage: Stage, ids: list[int]) -> None:
         job = await stage.job(job_id)
         assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
         assert [one.outcome for one in job.attempts] == ["succeeded"]
-        assert settlements_of(stage.store.history, job_id) == ["succeeded"]
-    assert sorted(claims_in_order(stage.store.history)) == ids
+        assert settlements_of(stage.store.deeds, job_id) == ["succeeded"]
+    assert sorted(claims_in_order(stage.store.deeds)) == ids
 
 
 @pytest.mark.parametrize("what", ["request_lost", "reply_lost", "slow_request", "slow_reply"])
@@ -83,7 +83,7 @@ async def test_a_claim_that_arrives_after_it_was_read_back_runs_once_its_lease_i
     await stage.all_ended(within_seconds=6)
     for job_id in ids:
         assert await stage.state(job_id) is JobState.SUCCEEDED
-        assert settlements_of(stage.store.history, job_id) == ["succeeded"]
+        assert settlements_of(stage.store.deeds, job_id) == ["succeeded"]
 
 
 async def test_a_store_that_goes_away_costs_no_job_that_runs(stage: Stage) -> None:
@@ -110,7 +110,7 @@ async def test_a_store_away_for_longer_than_the_leases_loses_no_job(stage: Stage
     await stage.all_ended(within_seconds=115)
     for job_id in ids:
         assert await stage.state(job_id) is JobState.SUCCEEDED
-        assert settlements_of(stage.store.history, job_id) == ["succeeded"]
+        assert settlements_of(stage.store.deeds, job_id) == ["succeeded"]
     assert node.daemon.status().phase == "running"
 
 

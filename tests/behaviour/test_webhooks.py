@@ -10,7 +10,7 @@ import trio
 
 from musterd.config.credentials import SigningKeys
 from musterd.config.secrets import signing_key
-from musterd.manager.tenancy.tenant_duties import REST_AFTER_SECONDS
+from musterd.manager.duties.duty import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.lifecycle import Action

@@ -165,10 +165,10 @@ async def test_exactly_so_many_are_claimed_before_it(stage: Stage) -> None:
     await until(lambda: len(stage.running_now()) == 2)
     waiting = await stage.put("report", 20, priority=1)
     place = (await ask(stage, waiting[7])).position
-    claimed = len(claims_in_order(stage.store.history))
+    claimed = len(claims_in_order(stage.store.deeds))
     assert place is not None
     await stage.all_ended()
-    order = claims_in_order(stage.store.history)[claimed:]
+    order = claims_in_order(stage.store.deeds)[claimed:]
     assert order.index(waiting[7]) == place.number - 1
 
 

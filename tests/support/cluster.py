@@ -29,7 +29,7 @@ class Line(FaultyEngine):
 
     def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
         super().__init__(store.engine, nursery)
-        self.history = store.history
+        self.deeds = store.deeds
         self.lag_seconds = 0.0
         self._thawed = trio.Event()
         self._thawed.set()

@@ -77,7 +77,7 @@ class FaultyEngine(WrappedEngine):
         self.deaf = False  # no hint arrives
         self.refuses: Callable[[Settlement], bool] = lambda _: False
         self.calls: Counter[str] = Counter()
-        self.history: list[Event] = []
+        self.deeds: list[Event] = []
         self._nursery = nursery
         self._moment, self._calls_at_moment = -1.0, 0
 
@@ -165,14 +165,14 @@ class _RecordedLeases(PartOverlay):
             raise InputRefused("the store cannot keep this result")
         done: Exchange = await self.part.exchange(ends, claim)
         now = trio.current_time()
-        self._engine.history += [
+        self._engine.deeds += [
             Event(now, "settle", one.id, one.token, state=one.state)
             for one in ends.all()
             if one.id not in done.rejected | done.held_up
         ]
         if claim is not None:
             lease_until = now + claim.lease_seconds
-            self._engine.history += [
+            self._engine.deeds += [
                 Event(now, "claim", one.id, one.token, claim.node, lease_until=lease_until)
                 for one in done.claims
             ]
@@ -183,7 +183,7 @@ class _RecordedLeases(PartOverlay):
         if lease_seconds is None:
             return renewal
         now = trio.current_time()
-        self._engine.history += [
+        self._engine.deeds += [
             Event(now, "renew", hold.id, hold.token, lease_until=now + lease_seconds)
             for hold in holds
             if hold.id in renewal.kept
@@ -193,7 +193,7 @@ class _RecordedLeases(PartOverlay):
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         reaped: list[Reaped] = await self.part.reap(request)
         now = trio.current_time()
-        self._engine.history += [Event(now, "reap", one.id) for one in reaped]
+        self._engine.deeds += [Event(now, "reap", one.id) for one in reaped]
         return reaped
 
 

@@ -29,7 +29,7 @@ NAME = re.compile(r"(?<![:\w])musterd_\w+")  # not those of recording rules
 @cache
 def exported() -> dict[str, tuple[str, frozenset[str]]]:
     """Type and labels of each metric, from a rendering in which each has been told of."""
-    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
+    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10, 48.0), "1")
     metrics.counts(Counts({}, 0, 0, 0.0, None, None))
     metrics.unknown_kinds(0)
     metrics.claimed("report", [0.1])

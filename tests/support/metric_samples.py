@@ -59,7 +59,7 @@ HISTOGRAMS: dict[str, set[str]] = {
 
 
 def make(kinds_max: int = 10) -> Metrics:
-    return Metrics(MetricsSettings(BUCKETS, BUCKETS, kinds_max), "1.2.3")
+    return Metrics(MetricsSettings(BUCKETS, BUCKETS, kinds_max, 48.0), "1.2.3")
 
 
 def settled(

@@ -283,7 +283,7 @@ async def open_stage(kind: type[S]) -> AsyncGenerator[S]:
     for number, handler in handlers.items():
         signal.signal(number, handler)
     for store in stage.stores.values():
-        check_history(store.history)
+        check_history(store.deeds)
 
 
 async def _fresh_store() -> SqliteEngine:

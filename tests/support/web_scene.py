@@ -164,7 +164,7 @@ def http_deps(
     remarks: Callable[[], Awaitable[Sequence[str]]] = no_remarks,
 ) -> HttpDeps:
     """What the web side is made of."""
-    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
+    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5, 48.0), "1.2.3")
     tenant = TenantAccess(
         name=DEFAULT_TENANT,
         engine=store,

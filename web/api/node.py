@@ -29,9 +29,11 @@ from musterd.store.duties import duty_object
 from musterd.store.events import EventFilter
 from musterd.store.nodes import node_object, warnings
 from musterd.web.api.operation import TIME_LIMIT, Call
+from musterd.web.picture import history_object, picture_of, span_of
 from musterd.web.server.answers import (
     RETRY_HEADERS,
     RequestRefused,
+    invalid,
     json_answer,
     problem,
     rendered,
@@ -45,7 +47,7 @@ DRAIN_LOOK_SECONDS = 0.01
 RELOAD_SECONDS = 60.0  # importing modules, to check their kinds, takes time
 RELOAD_MARGIN_SECONDS = 5.0  # the handler itself says that the reload takes longer
 # For each, about as many characters of JSON.
-KIND_CHARACTERS, NODE_CHARACTERS, CHANGE_CHARACTERS = 150, 500, 500
+KIND_CHARACTERS, NODE_CHARACTERS, CHANGE_CHARACTERS, POINT_CHARACTERS = 150, 500, 500, 300
 
 
 async def livez(_call: Call) -> Response:
@@ -88,6 +90,29 @@ async def workers(call: Call) -> Response:
 async def scaling(call: Call) -> Response:
     await trio.lowlevel.checkpoint()
     return json_answer({"decisions": [decision_object(one) for one in call.tenant.decisions()]})
+
+
+async def history(call: Call) -> Response:
+    engine, settings = call.tenant.engine, call.site.deps.node.settings
+    now = await engine.health.now()
+    since, until = (_when(call.query.get(name), now) for name in ("since", "until"))
+    try:
+        step = call.number("step")
+        span = span_of(now, since, until, step, settings.metrics.history_hours * 3_600.0)
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    past = await engine.history.read(span.kept_step, span.begins[0], span.until)
+    size = POINT_CHARACTERS * (len(span.begins) + len(past.kinds))
+    return await rendered(
+        call.site, size, lambda: json_answer(history_object(picture_of(past, span)))
+    )
+
+
+def _when(found: object, now: float) -> float | None:
+    """See `read_when`."""
+    if not isinstance(found, float):
+        return None
+    return found if found >= 0 else now + found
 
 
 async def nodes(call: Call) -> Response:

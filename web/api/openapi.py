@@ -23,6 +23,7 @@ from musterd.store.reasons import Code
 from musterd.store.report import PLAIN_OPTIONS
 from musterd.store.schedules import ScheduleRecord
 from musterd.web.api.operation import JSON_TYPE, Operation, Param, Reply, Schema
+from musterd.web.picture import LOOK_FIELDS, QUANTILES
 from musterd.web.server.answers import PROBLEM_TYPE
 from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX
 from musterd.workers.claiming.held import Ignored
@@ -177,6 +178,18 @@ NAMED_CHANGES = whole_object(
     added=NAMES, changed=list_of(whole_object(name=TEXT, keys=CHANGES)), removed=NAMES
 )
 
+ENDED = {
+    **dict.fromkeys(("succeeded", "failed", "canceled", "retried"), COUNT),
+    **dict.fromkeys(QUANTILES, maybe(NUMBER)),
+}
+LOOK = {name: maybe(NUMBER if name == "oldest_seconds" else COUNT) for name in LOOK_FIELDS}
+HISTORY = whole_object(
+    since=TIME, until=TIME, step_seconds=COUNT,
+    points=list_of(whole_object(at=TIME, **LOOK, **ENDED)),
+    kinds=list_of(whole_object(kind=TEXT, points=list_of(whole_object(at=TIME, **ENDED)))),
+    marks=list_of(whole_object(at=TIME, what=TEXT, node=TEXT, said=TEXT)),
+)  # fmt: skip
+
 COMPONENTS: Mapping[str, Schema] = {
     "Problem": {
         "type": "object",
@@ -220,6 +233,7 @@ COMPONENTS: Mapping[str, Schema] = {
         node=TEXT, version=TEXT, store=TEXT, generation=COUNT, settings={"type": "object"},
         kinds={"type": "object", "additionalProperties": TEXT},
     ),
+    "History": HISTORY,
     "Duties": whole_object(duties=list_of(DUTY)),
     "Schedules": whole_object(schedules=list_of(SCHEDULE)),
     "Scaling": whole_object(decisions=list_of(ref("Decision"))),

@@ -36,6 +36,8 @@ from musterd.web.server.requests import (
     read_limit,
     read_name,
     read_state,
+    read_step,
+    read_when,
 )
 from musterd.web.ui import actions, views
 from musterd.web.ui.live import LiveViews
@@ -61,6 +63,17 @@ LAST_EVENT = Param(
 SNAPSHOT = Param(
     "snapshot", "`false`: begin with the next event; after a gap there is a snapshot all the same.",
     {"type": "boolean", "default": True}, read_flag,
+)  # fmt: skip
+SINCE = Param(
+    "since", "From here on: a time (RFC 3339), or how long ago (`-2h`); default: an hour ago.",
+    TEXT, read_when,
+)  # fmt: skip
+UNTIL = Param("until", "Up to here, likewise; default: now.", TEXT, read_when)
+STEP = Param(
+    "step",
+    "The shortest step wanted, in seconds; the answer's may be longer, where shorter ones are no"
+    " longer kept.",
+    {"type": "integer", "minimum": 1, "maximum": 9_999_999}, read_step,
 )  # fmt: skip
 WAIT = Param(
     "wait", "`false`: return without waiting for the result.",
@@ -166,6 +179,10 @@ OPERATIONS: Sequence[Operation] = (
     _read("/schedules", "schedules", "Schedules with their last and next slots.", node.schedules,
         "Schedules"),
     _read("/scaling", "scaling", "The supervisor's latest decisions.", node.scaling, "Scaling"),
+    Operation(
+        "GET", "/history", "history", "The past of the queue, as charts draw it.", "read",
+        node.history, {200: Reply("", ref("History"))}, (SINCE, UNTIL, STEP, TENANT),
+    ),
     _read("/nodes", "nodes", "The nodes of the store, and where they disagree.", node.nodes,
         "Nodes"),
     Operation(

@@ -18,6 +18,7 @@ create table {schema}.nodes (
     config_generation bigint,           -- how many configurations it has had since its start
     config_hash       text,             -- of the settings that the nodes of one store must agree on
     load              double precision, -- of its machine in the last minute, for each core
+    wish              integer,          -- workers that it wishes for, before limits
     constraint node_phase_is_known check (phase in ('starting', 'running', 'draining', 'stopped'))
 ) with (fillfactor = 50);
 
@@ -44,6 +45,48 @@ create table {schema}.duties (
 );
 -- A handful of rows, rewritten every two seconds.
 alter table {schema}.duties set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- The past of the queue, as charts draw it: rows of steps of three lengths, each kept for its time. A step begins at
+-- at_seconds, since the epoch. Of what is seen of the queue a row has the highest.
+create table {schema}.history_queue (
+    step_seconds   integer not null,
+    at_seconds     bigint not null,
+    depth          bigint not null,
+    oldest_seconds float8 not null,
+    crew           integer not null,
+    wish           integer not null,
+    max_count      integer not null,
+    stands_seconds float8 not null,  -- for so long nothing newer is to be expected
+    primary key (step_seconds, at_seconds)
+);
+
+-- What became of jobs. Each node adds what it has seen to rows that all share. The kind '' stands for all
+-- kinds together. The spreads count values within bounds that grow by half an octave each.
+create table {schema}.history_kinds (
+    step_seconds integer not null,
+    at_seconds   bigint not null,
+    kind         text not null,
+    succeeded    bigint not null,
+    failed       bigint not null,
+    canceled     bigint not null,
+    retried      bigint not null,
+    waits        bigint[] not null,
+    runs         bigint[] not null,
+    primary key (step_seconds, at_seconds, kind)
+);
+
+create table {schema}.history_marks (
+    at_seconds float8 not null,
+    what       text not null,
+    node       text not null,
+    said       text not null,
+    primary key (at_seconds, what, node)
+);
+
+create function {schema}.sum_of_each(one bigint[], other bigint[]) returns bigint[]
+    language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select array(select coalesce(a, 0) + coalesce(b, 0) from unnest(one, other) with ordinality as each (a, b, nth) order by nth)
+$$;
 
 -- Which slot was handled last, and the job it made. last_job_id is the newest job, slot_job_id the newest that a slot made:
 -- the other may have been made by hand.

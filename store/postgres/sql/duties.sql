@@ -10,22 +10,23 @@ with forgotten as (
 )
 insert into {schema}.nodes as node
     (id, name, version, started_at, heartbeat_at, phase, idle, busy, retiring, default_count, max_count, pause_seconds,
-     config_generation, config_hash, load, kinds)
+     config_generation, config_hash, load, wish, kinds)
 values (%(id)s, %(name)s, %(version)s, clock_timestamp() - make_interval(secs => %(up_seconds)s), clock_timestamp(),
         %(phase)s, %(idle)s, %(busy)s, %(retiring)s, %(default_count)s, %(max_count)s, %(pause_seconds)s,
-        %(config_generation)s, %(config_hash)s, %(load)s, %(kinds)s::jsonb)
+        %(config_generation)s, %(config_hash)s, %(load)s, %(wish)s, %(kinds)s::jsonb)
 on conflict (id) do update
 set heartbeat_at = excluded.heartbeat_at, phase = excluded.phase, idle = excluded.idle, busy = excluded.busy,
     retiring = excluded.retiring, default_count = excluded.default_count, max_count = excluded.max_count,
     pause_seconds = excluded.pause_seconds, config_generation = excluded.config_generation,
-    config_hash = excluded.config_hash, load = excluded.load, kinds = coalesce(excluded.kinds, node.kinds)
+    config_hash = excluded.config_hash, load = excluded.load, wish = excluded.wish,
+    kinds = coalesce(excluded.kinds, node.kinds)
 
 -- leave: forgets a node that stops cleanly
 delete from {schema}.nodes where id = %(id)s
 
 -- nodes: the nodes, the oldest first, each with the age of its last sign of life; at most `bound`
 select id, name, version, started_at, heartbeat_at, phase, idle, busy, retiring, default_count, max_count, kinds::text,
-       extract(epoch from clock_timestamp() - heartbeat_at)::float8, pause_seconds, config_generation, config_hash, load
+       extract(epoch from clock_timestamp() - heartbeat_at)::float8, pause_seconds, config_generation, config_hash, load, wish
 from {schema}.nodes
 where %(young_seconds)s::float8 is null
    or heartbeat_at > clock_timestamp() - make_interval(secs => %(young_seconds)s::float8)

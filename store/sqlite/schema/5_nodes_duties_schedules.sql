@@ -16,7 +16,8 @@ create table nodes (
   kinds text check (kinds is null or json_valid(kinds)),
   config_generation integer, -- how many configurations it has had since its start
   config_hash text, -- of what nodes of one store must agree on
-  load real -- of its machine in the last minute, for each core
+  load real, -- of its machine in the last minute, for each core
+  wish integer -- workers that it wishes for, before limits
 ) without rowid;
 
 -- Who does the background work that one node at a time does for all.
@@ -55,6 +56,43 @@ select
   runs, run_seconds,
   strftime('%Y-%m-%dT%H:%M:%fZ', running_since / 1e6, 'unixepoch') as running_since
 from duties;
+
+-- The past of the queue, as charts draw it: rows of steps of three lengths, each kept for its time.
+-- A step begins at at_seconds, since the epoch. Of what is seen of the queue a row has the highest.
+create table history_queue (
+  step_seconds integer not null,
+  at_seconds integer not null,
+  depth integer not null,
+  oldest_seconds real not null,
+  crew integer not null,
+  wish integer not null,
+  max_count integer not null,
+  stands_seconds real not null, -- for so long nothing newer is to be expected
+  primary key (step_seconds, at_seconds)
+) without rowid;
+
+-- What became of jobs. The kind '' stands for all kinds together. The spreads, JSON lists,
+-- count values within bounds that grow by half an octave each.
+create table history_kinds (
+  step_seconds integer not null,
+  at_seconds integer not null,
+  kind text not null,
+  succeeded integer not null,
+  failed integer not null,
+  canceled integer not null,
+  retried integer not null,
+  waits text not null,
+  runs text not null,
+  primary key (step_seconds, at_seconds, kind)
+) without rowid;
+
+create table history_marks (
+  at_seconds real not null,
+  what text not null,
+  node text not null,
+  said text not null,
+  primary key (at_seconds, what, node)
+) without rowid;
 
 -- Which slot was last dealt with, and the job it made. last_job_id is the newest job, slot_job_id
 -- the newest that a slot made: the other may have been made by hand.

@@ -3,23 +3,23 @@
 -- beat: a node says that it lives, and how it is; without kinds those it named last stay
 insert into nodes
   (id, name, version, started_at, heartbeat_at, phase, idle, busy, retiring, default_count, max_count,
-  pause_seconds, config_generation, config_hash, load, kinds)
+  pause_seconds, config_generation, config_hash, load, wish, kinds)
 values
   (:id, :name, :version, :started_at, :now, :phase, :idle, :busy, :retiring, :default_count, :max_count,
-  :pause_seconds, :config_generation, :config_hash, :load, :kinds)
+  :pause_seconds, :config_generation, :config_hash, :load, :wish, :kinds)
 on conflict (id) do update
 set heartbeat_at = excluded.heartbeat_at, phase = excluded.phase, idle = excluded.idle,
   busy = excluded.busy, retiring = excluded.retiring, default_count = excluded.default_count,
   max_count = excluded.max_count, pause_seconds = excluded.pause_seconds,
   config_generation = excluded.config_generation, config_hash = excluded.config_hash, load = excluded.load,
-  kinds = coalesce(excluded.kinds, nodes.kinds)
+  wish = excluded.wish, kinds = coalesce(excluded.kinds, nodes.kinds)
 
 -- leave: a node ends as it should, and is forgotten
 delete from nodes where id = :id
 
 -- nodes: what the nodes have said of themselves, the oldest first, each with the age of its last sign of life; at most :bound
 select id, name, version, started_at, heartbeat_at, phase, idle, busy, retiring, default_count,
-  max_count, kinds, :now - heartbeat_at, pause_seconds, config_generation, config_hash, load
+  max_count, kinds, :now - heartbeat_at, pause_seconds, config_generation, config_hash, load, wish
 from nodes
 where :young is null or heartbeat_at > :now - :young
 order by started_at, id

@@ -5,7 +5,9 @@ from musterd.manager.duties.leadership import REBALANCE_SECONDS
 from musterd.manager.duties.schedules import LOOK_SECONDS as SCHEDULES_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND
 from musterd.manager.events.node_events import TRIMMED_ROWS
-from musterd.manager.tenancy.tenant_duties import COUNT_SECONDS, FOLD_SECONDS, RESTING
+from musterd.manager.history import LOOK_SECONDS as FOLD_SECONDS
+from musterd.manager.history import LOOK_SECONDS_LISTENING
+from musterd.manager.tenancy.tenant_duties import COUNT_SECONDS, RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS
 from musterd.store.duties import FOLDED_ROWS
 from tests.support.pages import bare, page, table
@@ -21,12 +23,12 @@ def test_each_duty_is_told() -> None:
 
 def test_the_numbers_are_those_of_the_program() -> None:
     duties = settings_with().duties
-    assert BACKOFF_SECONDS_MAX == 60
+    assert BACKOFF_SECONDS_MAX == LOOK_SECONDS_LISTENING == 60
     for words in (
         f"`[duties] lease_seconds` ({duties.lease_seconds:g})",
         f"`heartbeat_seconds` ({duties.heartbeat_seconds:g})",
         f"every {COUNT_SECONDS:g} seconds, and at each scrape",
-        f"every {FOLD_SECONDS:g} seconds | {FOLDED_ROWS:,} notes",
+        f"every {FOLD_SECONDS:g} seconds; every minute when nothing happens | {FOLDED_ROWS:,}",
         f"every {LOOK_SECONDS:g} seconds | `webhooks",
         f"| {TRIMMED_ROWS:,} rows |",
         f"every {SCHEDULES_SECONDS:g} seconds | {SLOTS_A_ROUND} slots |",

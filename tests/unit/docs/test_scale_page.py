@@ -16,7 +16,7 @@ from tests.support.pages import page, table
 from tests.support.stage import settings_with
 
 PAGE = page("scale.md")
-DOING, DOING_AT_REST = 1.3, 0.35  # statements a second of the duties themselves, as the page says
+DOING, DOING_AT_REST = 1.5, 0.35  # statements a second of the duties themselves, as the page says
 OUTLOOK_SECONDS = 0.95 * CHECK_SECONDS_MAX  # with its jitter
 OTHER_CONNECTIONS = EXCHANGES_AT_ONCE + 2  # for claims, renewals and hints
 

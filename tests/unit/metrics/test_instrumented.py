@@ -62,7 +62,7 @@ class Stage:
     def __init__(self) -> None:
         self.now = 50.0
         self.engine = Weather()
-        self.metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1")
+        self.metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5, 48.0), "1")
         log = logging.getLogger("musterd.test")
         self.watched = InstrumentedEngine(self.engine, self.metrics, log, lambda: self.now)
 

@@ -1,0 +1,84 @@
+-- The past of the queue.
+
+-- add_history: adds what became of jobs to the rows of the step that has just ended, of each length, and marks; gives the store's time
+-- Told within a step's first half, it belongs to the step before: nodes tell when a step is over. All nodes write rows in one order.
+with noted as materialized (select extract(epoch from clock_timestamp())::float8 as at),
+added as (
+    insert into {schema}.history_kinds as old
+        (step_seconds, at_seconds, kind, succeeded, failed, canceled, retried, waits, runs)
+    select step, (floor(noted.at - %(late)s) - mod(floor(noted.at - %(late)s)::bigint, step))::bigint,
+           ended.kind, ended.succeeded, ended.failed, ended.canceled, ended.retried, ended.waits, ended.runs
+    from noted cross join unnest(%(steps)s::int[]) step
+    cross join jsonb_to_recordset(%(ended)s::jsonb) as ended
+        (kind text, succeeded bigint, failed bigint, canceled bigint, retried bigint, waits bigint[], runs bigint[])
+    order by step, ended.kind
+    on conflict (step_seconds, at_seconds, kind) do update
+    set succeeded = old.succeeded + excluded.succeeded, failed = old.failed + excluded.failed,
+        canceled = old.canceled + excluded.canceled, retried = old.retried + excluded.retried,
+        waits = {schema}.sum_of_each(old.waits, excluded.waits), runs = {schema}.sum_of_each(old.runs, excluded.runs)
+),
+marked as (
+    insert into {schema}.history_marks (at_seconds, what, node, said)
+    select noted.at, mark.what, mark.node, mark.said
+    from noted cross join jsonb_to_recordset(%(marks)s::jsonb) as mark (what text, node text, said text)
+    on conflict do nothing
+)
+select at from noted
+
+-- look_history: the highest that were seen of the queue, in the rows of the step under way, of each length
+insert into {schema}.history_queue as old
+    (step_seconds, at_seconds, depth, oldest_seconds, crew, wish, max_count, stands_seconds)
+select step, (floor(now.at) - mod(floor(now.at)::bigint, step))::bigint, %(depth)s::bigint, %(oldest_seconds)s::float8,
+       %(crew)s::int, %(wish)s::int, %(max_count)s::int, %(stands_seconds)s::float8
+from unnest(%(steps)s::int[]) step cross join (select extract(epoch from clock_timestamp())::float8 as at) now
+order by step
+on conflict (step_seconds, at_seconds) do update
+set depth = greatest(old.depth, excluded.depth), oldest_seconds = greatest(old.oldest_seconds, excluded.oldest_seconds),
+    crew = greatest(old.crew, excluded.crew), wish = greatest(old.wish, excluded.wish),
+    max_count = greatest(old.max_count, excluded.max_count), stands_seconds = excluded.stands_seconds
+
+-- queue_history: what was seen of the queue, the newest first
+select at_seconds, depth, oldest_seconds, crew, wish, max_count, stands_seconds
+from {schema}.history_queue
+where step_seconds = %(step)s and at_seconds >= %(since)s::float8 and at_seconds < %(until)s::float8
+order by at_seconds desc limit %(most)s
+
+-- kind_history: what became of jobs, the newest first
+select at_seconds, kind, succeeded, failed, canceled, retried, waits, runs
+from {schema}.history_kinds
+where step_seconds = %(step)s and at_seconds >= %(since)s::float8 and at_seconds < %(until)s::float8
+  and (%(by_kind)s::bool or kind = '')
+order by at_seconds desc, kind desc limit %(most)s
+
+-- mark_history: what happened once, the newest first
+select at_seconds, what, node, said
+from {schema}.history_marks
+where at_seconds >= %(since)s::float8 and at_seconds < %(until)s::float8
+order by at_seconds desc limit %(most)s
+
+-- trim_history: deletes rows whose time is over, at most `batch` of each sort and length; gives how many
+with now as materialized (select extract(epoch from clock_timestamp())::float8 as at),
+kept as (
+    select step, now.at - age as until from now cross join unnest(%(steps)s::int[], %(ages)s::float8[]) as each (step, age)
+),
+looks as (
+    delete from {schema}.history_queue where (step_seconds, at_seconds) in (
+        select old.step_seconds, old.at_seconds from kept cross join lateral (
+            select step_seconds, at_seconds from {schema}.history_queue
+            where step_seconds = kept.step and at_seconds < kept.until order by at_seconds limit %(batch)s) old)
+    returning 1
+),
+ended as (
+    delete from {schema}.history_kinds where (step_seconds, at_seconds, kind) in (
+        select old.step_seconds, old.at_seconds, old.kind from kept cross join lateral (
+            select step_seconds, at_seconds, kind from {schema}.history_kinds
+            where step_seconds = kept.step and at_seconds < kept.until order by at_seconds, kind limit %(batch)s) old)
+    returning 1
+),
+marks as (
+    delete from {schema}.history_marks where (at_seconds, what, node) in (
+        select at_seconds, what, node from {schema}.history_marks
+        where at_seconds < (select max(until) from (select min(until) as until from kept) oldest) order by at_seconds limit %(batch)s)
+    returning 1
+)
+select (select count(*) from looks) + (select count(*) from ended) + (select count(*) from marks)
