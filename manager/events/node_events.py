@@ -266,18 +266,17 @@ class JobReporter:
     def __init__(
         self,
         deps: TenancyDeps,
-        news: Callable[[], None],
+        node_events: NodeEvents,
         on_ended: Callable[[Collection[str]], None],
-        history: HistoryWriter,
     ) -> None:
         self.settled_total = 0
-        self._history = history
+        self._history = node_events.history
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
         self._engine = deps.engine
         self._settings, self._catalog = deps.settings, deps.catalog
         self.arrivals = Arrivals()
-        self._news, self._on_ended = news, on_ended
+        self._news, self._on_ended = node_events.news, on_ended
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         promised = self._catalog().promises.get(kind, self._settings.now.scaling.max_wait_seconds)

@@ -56,17 +56,13 @@ class Tenancy:
         self.idleness = Idleness()
         contained = FaultReporter(deps).contained
         self._tools = LiveTools(settings, boottime, deps.environ, contained)
-        history, watch = (
-            HistoryWriter(deps),
-            QueueWatch(deps, self.idleness, self.status, self.decisions),
-        )
-        self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS), history, watch)
+        self.node_events = self._make_node_events()
         self.idleness.on_news(self.node_events.news)
         self.journal = JournalWriter(
             deps.engine.journal, settings, deps.log, deps.node, deps.node_id
         )
         self._mail = make_mail(deps, self._tools)
-        self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended, history)
+        self._reporter = JobReporter(deps, self.node_events, self._mail.ended)
         self._desk = Desk(
             deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter,
             ClockAndRng(boottime, rng),
@@ -95,6 +91,12 @@ class Tenancy:
         )
         self.duties = TenantDuties(
             deps, self.idleness, self._desk, self.node_events, self._reporter, self._mail.postman
+        )
+
+    def _make_node_events(self) -> NodeEvents:
+        watch = QueueWatch(self._deps, self.idleness, self.status, self.decisions)
+        return NodeEvents(
+            self._deps, lambda: self.duties.holds(EVENTS), HistoryWriter(self._deps), watch
         )
 
     @property
