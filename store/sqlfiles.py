@@ -130,6 +130,7 @@ def missing(
             raise StoreMisconfigured(
                 f"{where}: migration {migration.name} was applied with checksum {checksum}, this"
                 f" musterd ships {migration.checksum}: the schema was made by a different build;"
-                " restore it from a backup or use the build that made it"
+                " restore it from a backup or use the build that made it; to try this build,"
+                " give it a store of its own: another state directory, store.url or store.schema"
             )
     return [migration for migration in known if migration.number not in applied]

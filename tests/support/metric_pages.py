@@ -12,10 +12,12 @@ import yaml  # type: ignore[import-untyped]  # it brings no types
 from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instruments import RunResult
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.health import Signs
+from musterd.store.leases import Reaped, Successes
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from tests.support.metric_samples import settled
@@ -26,24 +28,32 @@ OWN_LABELS = {"le"}  # of the format, not of the metric
 NAME = re.compile(r"(?<![:\w])musterd_\w+")  # not those of recording rules
 
 
+def tell_everything(metrics: Metrics, tenant: str = DEFAULT_TENANT) -> None:
+    """All that a node counts, once; whatever is counted by tenant for this one."""
+    metrics.counts(Counts({}, 0, 0, 0.0, None, None), tenant)
+    metrics.unknown_kinds(0, tenant)
+    metrics.claimed("report", [0.1])
+    metrics.promised("report", [0.1], 1.0)
+    metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)], tenant)
+    metrics.settled([settled()], tenant)
+    metrics.succeeded(Successes(kinds=["video"], run_seconds=[0.1]), tenant)
+    metrics.reaped([Reaped(1, "backup", 1, "web-1", JobState.FAILED)], tenant)
+    decided = Decision(0.0, "latency", 0, 0, 2, 0, 2, "min", 0, 0, 0, slack_seconds=1.0)
+    metrics.scaled(attrs.evolve(decided, candidate={"desired": 3}), tenant)
+    metrics.crew(1, 1, 0, tenant)
+    metrics.store_operation("claim", 0.1)
+    metrics.store_error("claim")
+    metrics.duties.serve(tenant)
+    metrics.duties.holds(tenant, "reaping", held=True)
+    metrics.duties.ran(tenant, "reaping", RunResult.OK, 0.1, 1.0)
+    metrics.store_health.record(Signs(1.0, 1, 1), tenant)
+
+
 @cache
 def exported() -> dict[str, tuple[str, frozenset[str]]]:
     """Type and labels of each metric, from a rendering in which each has been told of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10, 48.0), "1")
-    metrics.counts(Counts({}, 0, 0, 0.0, None, None))
-    metrics.unknown_kinds(0)
-    metrics.claimed("report", [0.1])
-    metrics.promised("report", [0.1], 1.0)
-    metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
-    metrics.settled([settled()])
-    decided = Decision(0.0, "latency", 0, 0, 2, 0, 2, "min", 0, 0, 0, slack_seconds=1.0)
-    metrics.scaled(attrs.evolve(decided, candidate={"desired": 3}))
-    metrics.crew(1, 1, 0)
-    metrics.store_operation("claim", 0.1)
-    metrics.store_error("claim")
-    metrics.duties.serve("default")
-    metrics.duties.ran("default", "reaping", RunResult.OK, 0.1, 1.0)
-    metrics.store_health.record(Signs(1.0, 1, 1), "default")
+    tell_everything(metrics)
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for family in text_string_to_metric_families(metrics.render().decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name

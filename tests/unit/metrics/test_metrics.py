@@ -1,5 +1,6 @@
 """Every promised metric is there, counts what it says, and has a bounded number of series."""
 
+import inspect
 import re
 import subprocess
 from datetime import UTC, datetime
@@ -7,12 +8,13 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
-from musterd.manager.metrics.instruments import RunResult
+from musterd.manager.metrics.instruments import DutyMetrics, RunResult, StoreHealthMetrics
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.leases import Reaped
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
+from tests.support.metric_pages import exported, tell_everything
 from tests.support.metric_samples import HISTOGRAMS, PROMISED, make, samples, settled, value
 from tests.support.missing import program
 
@@ -193,14 +195,24 @@ def test_tenants_are_told_apart_and_summed_up_where_they_are_not_named() -> None
     assert (value(metrics, "workers_desired"), value(metrics, "workers_desired_raw")) == (11, 14)
 
 
+def test_all_that_counts_by_tenant_is_told_of_one() -> None:
+    counting = {
+        name
+        for part in (Metrics, DutyMetrics, StoreHealthMetrics)
+        for name, one in vars(part).items()
+        if inspect.isfunction(one) and "tenant" in inspect.signature(one).parameters
+    }
+    assert counting - {"forget"} <= set(tell_everything.__code__.co_names)
+
+
 def test_nothing_is_left_of_a_tenant_that_was_forgotten() -> None:
-    metrics = told_everything()
-    before = samples(metrics)
-    metrics.crew(4, 0, 0, "acme")
-    metrics.counts(Counts({}, 7, 5, 0.0, None, None), "acme")
-    metrics.unknown_kinds(2, "acme")
-    metrics.settled([settled()], "acme")
+    metrics = make()
+    tell_everything(metrics)
+    before = set(samples(metrics))
+    tell_everything(metrics, "acme")
+    named = {name for name, labels in samples(metrics) if ("tenant", "acme") in labels}
+    assert named == {name for name, (_, labels) in exported().items() if "tenant" in labels}
     metrics.forget("acme")
     metrics.forget("never seen")
     assert "acme" not in metrics.render().decode()
-    assert set(samples(metrics)) == set(before)
+    assert set(samples(metrics)) == before
