@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from musterd.store.async_client import AsyncClient
     from musterd.store.client import Client
     from musterd.store.errors import (
         InputRefused,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
     "BudgetExceeded",
     "Cancel",
     "Client",
@@ -33,6 +35,7 @@ __all__ = [
     "StoreUnavailable",
     "__version__",
 ]
+_CLIENTS = {"Client": "store.client", "AsyncClient": "store.async_client"}
 _CONTEXT = {"BudgetExceeded", "Cancel", "Fatal", "JobContext", "Retry", "Snooze"}
 
 
@@ -43,6 +46,6 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415 - as above
 
     home = "workers.context" if name in _CONTEXT else "store.errors"
-    home = "store.client" if name == "Client" else home
+    home = _CLIENTS.get(name, home)
     globals()[name] = getattr(import_module(f"musterd.{home}"), name)
     return globals()[name]

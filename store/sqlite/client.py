@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from musterd.store.sqlite.control import control
 from musterd.store.sqlite.database import Database, connect, migrate, refuse_emptied
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import enqueue, job
+from musterd.store.watching import Pauses, Watch
 
 T = TypeVar("T")
 BUSY_SECONDS = 5.0  # how long another process's write is waited for
@@ -68,6 +70,9 @@ class SqliteBackend:
             sort = NotAllowed if done.found else NoSuchJob
             raise sort(control_refusal(job_id, action.value, done.state_before))
         return done.state_after.value
+
+    def watch(self, job_id: int) -> Watch:
+        return Pauses(partial(self.job, job_id))
 
     def close(self) -> None:
         with self._lock:

@@ -267,6 +267,10 @@ def _task(batch: int = 10) -> RetentionTask:
     return RetentionTask(all_after(HOUR / 2), batch)
 
 
+def await_end(actor: Actor) -> list[Step]:
+    return [Statement("await_end", {"id": actor.held.id})]
+
+
 def enqueue(actor: Actor) -> list[Step]:
     new = NewJob(actor.held.kind, target=actor.held.target, priority=1)
     return [Statement("enqueue", new_job_params([new]))]
@@ -302,6 +306,7 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "mark one": mark_one,
     "gather": gather,
     "delete": delete,
+    "await": await_end,
     "enqueue": enqueue,
     "enqueue with a key": enqueue_keyed,
     "renew both": renew_both,
@@ -320,7 +325,7 @@ OF_TWO = {
     "the other succeeds plainly", "the other is retried", "cancel the other",
 }  # fmt: skip
 # These change nothing that readers see.
-UNSEEN = {"gather", "unpark"}
+UNSEEN = {"await", "gather", "unpark"}
 # These are about what has ended.
 RETAINING = {"mark", "mark one", "gather", "delete"}
 # These pass by what somebody else is writing to, and do the rest.

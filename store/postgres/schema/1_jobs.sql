@@ -39,6 +39,7 @@ create table {schema}.job_rows (
     result           jsonb,
     error            jsonb,
     spent            jsonb,
+    awaited          boolean,  -- somebody listens for its end
     -- The state of jobs that rest. A success leaves it null, so that the indexes below stay as they are.
     rest             text generated always as (case when state in ('pending', 'paused', 'failed', 'canceled') then state end) stored,
     constraint job_state_is_known check (state in ('pending', 'queued', 'paused', 'succeeded', 'failed', 'canceled')),

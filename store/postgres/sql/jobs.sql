@@ -108,3 +108,7 @@ found as (
 )
 select moment.now, found.* from (select clock_timestamp() as now) moment left join found on true
 order by found.sort, found.place
+
+-- await_end: marks a job whose end somebody waits for; what ends it meanwhile has ended it when this returns
+update {schema}.job_rows set awaited = true
+where id = %(id)s and awaited is not true and state not in ('succeeded', 'failed', 'canceled')

@@ -1,0 +1,138 @@
+"""What the blocking client and the async one share: where their store is, whose jobs they make, and
+what becomes of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol, Self, TypedDict, Unpack
+
+from musterd.config.faults import Unfit
+from musterd.config.secrets import mask_url
+from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
+from musterd.config.toml_text import short_text
+from musterd.config.validators import STORE_SCHEMES, check_url
+from musterd.store.errors import InputRefused, StoreMisconfigured
+from musterd.store.input import JobWanted
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import Action
+from musterd.store.report import job_object
+from musterd.store.watching import Waiting, Watch, until_ended
+
+EMBEDDED = (
+    "connection: found one, wanted none: an embedded store is a file of its own, which no other"
+    " connection may write: enqueue after your commit, or keep the jobs in PostgreSQL"
+)
+
+
+class Backend(Protocol):
+    """The store as a client reaches it. All methods may be called from several threads at once."""
+
+    def enqueue(self, job: NewJob) -> int: ...
+
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]: ...
+
+    def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
+        """As `enqueue_many`, for pairs of kind and payload that are not yet checked."""
+        ...
+
+    def job(self, job_id: int) -> JobRecord | None: ...
+
+    def watch(self, job_id: int) -> Watch: ...
+
+    def control(self, action: Action, job_id: int) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class Place(TypedDict, total=False):
+    """What a client may be told of its store, beside the URL."""
+
+    schema: str
+    pool_size: int
+    tenant: str
+    answer_seconds: float
+    listen_url: str
+    create: bool
+
+
+class ClientBase:
+    """One store, by its URL: `postgresql://…` or `sqlite:///file`. Connects when it is first used.
+
+    `create`: an embedded store that is not there is made; without it, it is refused: a mistyped
+    path would take jobs that no daemon finds.
+    `tenant`: whose jobs they are, named as a node names its tenants: on PostgreSQL its schema is
+    `schema` ("musterd") and the name, embedded its file is NAME.db beside the given one.
+    `pool_size`: how many connections it opens at most (4).
+    `answer_seconds`: a server that stays silent for longer (60) counts as a broken connection.
+    `listen_url`: where `wait` listens, if `url` leads through a pooler in transaction mode; without
+    it, `wait` looks again and again there.
+
+    Every method raises `StoreUnavailable` if the store is away (nothing was written),
+    `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
+    """
+
+    def __init__(self, url: str, **place: Unpack[Place]) -> None:
+        self._tenant = place.get("tenant", DEFAULT_TENANT)
+        check_name(self._tenant)
+        if unknown := place.keys() - Place.__annotations__.keys():
+            raise TypeError(f"{type(self).__name__} takes no argument {min(unknown)!r}")
+        self._url, self._place = url, place
+        self._others: dict[str, Self] = {}  # for jobs that name another tenant
+        self._schema = schema_of(place.get("schema", "musterd"), self._tenant)
+        self._pool_size = place.get("pool_size", 4)
+        _check_url(url)
+        self._is_embedded = url.startswith("sqlite:")
+        self._backend = _backend(url, self._schema, self._tenant, place)
+
+    def _other(self, tenant: str | None) -> Self | None:
+        """The client of that tenant; None = it is this one."""
+        if tenant is None or tenant == self._tenant:
+            return None
+        if tenant not in self._others:
+            place: Place = {**self._place, "tenant": tenant}
+            self._others[tenant] = type(self)(self._url, **place)
+        return self._others[tenant]
+
+    def _waiting(self, job_id: int, timeout: float | None) -> Waiting:
+        backend = self._backend
+        read, watch = partial(backend.job, job_id), partial(backend.watch, job_id)
+        return until_ended(job_id, timeout, read, watch)
+
+    def _object(self, record: JobRecord) -> dict[str, Any]:
+        return job_object(record, self._tenant, None)
+
+    def _refuse_if_embedded(self) -> None:
+        """A connection of the caller's has been given."""
+        if self._is_embedded:
+            raise InputRefused(EMBEDDED)
+
+
+def are_pairs(wanted: Iterable[JobWanted]) -> bool:
+    return all(type(one) is tuple for one in wanted)
+
+
+def _check_url(url: str) -> None:
+    scheme, separator, _ = url.partition("://")
+    if not separator and (not url or "=" in url):
+        return  # a connection string of libpq
+    try:
+        check_url(url, STORE_SCHEMES)
+    except Unfit as unfit:  # the URL may hold a password
+        found = f"{scheme}://…" if separator else short_text(mask_url(url))
+        found = url if scheme == "sqlite" else found
+        raise StoreMisconfigured(f"URL: found {found}, {unfit}") from None
+
+
+def _backend(url: str, schema: str, tenant: str, place: Place) -> Backend:
+    if url.startswith("sqlite:"):
+        from musterd.store.sqlite.client import SqliteBackend
+
+        return SqliteBackend(beside(url, tenant), create=place.get("create", False))
+    from musterd.store.postgres.client import PostgresBackend, Reach
+
+    reach = Reach(
+        place.get("pool_size", 4), place.get("answer_seconds", 60.0), place.get("listen_url")
+    )
+    return PostgresBackend(url, schema, reach)
