@@ -23,14 +23,12 @@ T = TypeVar("T")
 
 
 class AsyncClient(ClientBase):
-    """As `Client`, with the same words as coroutines, for any number of tasks of any loop.
+    """As `Client`, with the same arguments, and the same words as coroutines, for any number of
+    tasks on any loop.
 
     A call that is cancelled before it has begun is not made; one that has begun may still be
     carried out, so give a `dedup_key` where a job must not be made twice.
-
     """
-
-    __doc__ = f"{__doc__.rstrip()}\n\n    {ClientBase.__doc__}"
 
     def __init__(self, url: str, **place: Unpack[Place]) -> None:
         super().__init__(url, **place)

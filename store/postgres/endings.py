@@ -186,7 +186,7 @@ class ListeningWatch:
     endings: Endings
     mark: Callable[[int], None]
     read: Callable[[], JobRecord | None]
-    _told: Future[None] = attrs.field(factory=Future, init=False)
+    _told: Future[None] = attrs.field(factory=Future[None], init=False)
     _pauses: Pauses | None = attrs.field(default=None, init=False)
 
     def look(self) -> JobRecord | None:

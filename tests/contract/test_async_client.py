@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import trio
 from psycopg.conninfo import make_conninfo
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from musterd import (
     AsyncClient,
@@ -358,7 +358,7 @@ def test_a_store_that_is_away_is_said_to_be_away(run: Run) -> None:
 def test_a_job_in_the_callers_async_transaction(postgres_store: PostgresRig) -> None:
     async def main() -> None:
         client = AsyncClient(postgres_store.url)
-        async with await psycopg.AsyncConnection.connect(
+        async with await psycopg.AsyncConnection[DictRow].connect(
             postgres_store.url, row_factory=dict_row
         ) as connection:
             await client.enqueue("a", {"x": 1}, connection=connection)
@@ -382,7 +382,7 @@ def test_a_job_in_the_callers_async_transaction(postgres_store: PostgresRig) -> 
 def test_rows_as_dicts_are_fine_for_the_blocking_client(postgres_store: PostgresRig) -> None:
     with (
         Client(postgres_store.url) as client,
-        psycopg.connect(postgres_store.url, row_factory=dict_row) as connection,
+        psycopg.Connection[DictRow].connect(postgres_store.url, row_factory=dict_row) as connection,
     ):
         job_id = client.enqueue("a", connection=connection)
         connection.commit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: TID251 - what psycopg's async side runs on
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ import psycopg
 import pytest
 import trio
 
-from musterd import Client
+from musterd import AsyncClient, Client
 from tests.contract.rigs import PostgresRig, opened
 from tests.fix_postgres import FreshDatabase
 from tests.support.pages import blocks, page
@@ -41,7 +42,7 @@ def test_every_example_is_python(block: Any) -> None:
 
 
 def test_the_clients_own_transaction(url: str) -> None:
-    text = example("connection=connection")
+    text = example("connection=connection)")
     asked = {"psycopg": Here(url), "order_id": 17}
     with psycopg.connect(url) as connection, Client(url) as client:
         connection.execute("create table orders (id int, paid bool)")
@@ -53,6 +54,21 @@ def test_the_clients_own_transaction(url: str) -> None:
     assert (job["kind"], job["payload"], job["state"]) == ("receipt", {"order": 17}, "queued")
 
 
+def test_the_async_clients_own_transaction(url: str) -> None:
+    text = example("connection=conn)")
+
+    async def main() -> None:
+        async with AsyncClient(url) as client:
+            names: dict[str, Any] = {"client": client, "psycopg": Here(url)}
+            exec(compile(text, "clients.md", "exec"), names)
+            await names["pay"](17)
+            assert (await client.job(1))["payload"] == {"order": 17}
+
+    with psycopg.connect(url) as connection:
+        connection.execute("create table orders (id int, paid bool)")
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("statement", IN_SQL)
 def test_what_other_frameworks_send(url: str, statement: str) -> None:
     values = ['{"order": 17}', "receipt-17"][: statement.count("%s")]
@@ -60,8 +76,8 @@ def test_what_other_frameworks_send(url: str, statement: str) -> None:
         assert connection.execute(statement.encode(), values).fetchone() == (1,)
 
 
-def test_there_are_examples_of_both() -> None:
-    assert len(IN_SQL) == 2
+def test_there_is_an_example() -> None:
+    assert len(IN_SQL) == 1
 
 
 class Here:
@@ -72,3 +88,15 @@ class Here:
 
     def connect(self, _named: str) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self._url)
+
+    @property
+    def AsyncConnection(self) -> HereAsync:  # noqa: N802 - as psycopg calls it
+        return HereAsync(self._url)
+
+
+class HereAsync:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def connect(self, _named: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        return await psycopg.AsyncConnection.connect(self._url)
