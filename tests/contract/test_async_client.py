@@ -314,19 +314,25 @@ def test_a_wait_without_the_right_to_be_told_looks_again(postgres_store: Postgre
         postgres_store.raw("drop role reader")
 
 
+async def give_up_on_trio(waiting: Coroutine[Any, Any, Any]) -> None:
+    with trio.move_on_after(0.5) as scope:
+        await waiting
+    assert scope.cancelled_caught
+
+
+async def give_up_on_asyncio(waiting: Coroutine[Any, Any, Any]) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await waiting
+
+
 def test_what_is_given_up_leaves_nothing_behind(store: Rig, run: Run) -> None:
     async def main() -> None:
         async with AsyncClient(url_of(store)) as client:
             job_id = await client.enqueue("a")
             backend: Any = client._backend  # pyright: ignore[reportPrivateUsage] - what it keeps
-            if run is trio.run:
-                with trio.move_on_after(0.5) as scope:
-                    await client.wait(job_id)
-                assert scope.cancelled_caught
-            else:
-                with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(0.5):
-                        await client.wait(job_id)
+            give_up = give_up_on_trio if run is trio.run else give_up_on_asyncio
+            await give_up(client.wait(job_id))
             if isinstance(store, PostgresRig):
                 assert backend._endings._expected == {}
             assert (await client.job(job_id))["state"] == "queued"
