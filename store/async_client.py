@@ -6,7 +6,7 @@ over the caller's own connection.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
@@ -15,7 +15,7 @@ from musterd.store.client_base import ClientBase, Place, are_pairs
 from musterd.store.errors import NoSuchJob
 from musterd.store.event_loops import this_loop
 from musterd.store.input import JobWanted, new_job, new_jobs
-from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action
 from musterd.store.watching import Look
 
@@ -48,7 +48,7 @@ class AsyncClient(ClientBase):
             return await other.enqueue(kind, payload, connection=connection, **options)
         job = new_job(kind, payload, options)
         if connection is not None:
-            return (await self._through(connection, [job]))[0]
+            return (await self._backend.through_async(connection, [job]))[0]
         return await self._called(partial(self._backend.enqueue, job))
 
     async def enqueue_many(
@@ -63,7 +63,7 @@ class AsyncClient(ClientBase):
         if not wanted:
             return []
         if connection is not None:
-            return await self._through(connection, new_jobs(wanted))
+            return await self._backend.through_async(connection, new_jobs(wanted))
         if are_pairs(wanted):
             return await self._called(partial(self._backend.enqueue_pairs, wanted))
         return await self._called(partial(self._backend.enqueue_many, new_jobs(wanted)))
@@ -140,9 +140,3 @@ class AsyncClient(ClientBase):
                 self._threads = ThreadPoolExecutor(self._pool_size, "musterd-client")
             future = self._threads.submit(call)
         return await loop.result(future)
-
-    async def _through(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]:
-        self._refuse_if_embedded()
-        from musterd.store.postgres.callers import enqueue_through_async  # psycopg is heavy
-
-        return await enqueue_through_async(connection, self._schema, jobs)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -16,7 +16,7 @@ from musterd.store.client_base import ClientBase, are_pairs
 from musterd.store.errors import NoSuchJob
 from musterd.store.event_loops import loop_here
 from musterd.store.input import JobWanted, new_job, new_jobs
-from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action
 from musterd.store.watching import Look
 
@@ -48,7 +48,7 @@ class Client(ClientBase):
             return other.enqueue(kind, payload, connection=connection, **options)
         job = new_job(kind, payload, options)
         if connection is not None:
-            return self._through(connection, [job])[0]
+            return _called(partial(self._backend.through, connection, [job]))[0]
         return _called(partial(self._backend.enqueue, job))
 
     def enqueue_many(
@@ -64,7 +64,7 @@ class Client(ClientBase):
         if not wanted:
             return []
         if connection is not None:
-            return self._through(connection, new_jobs(wanted))
+            return _called(partial(self._backend.through, connection, new_jobs(wanted)))
         if are_pairs(wanted):
             return _called(partial(self._backend.enqueue_pairs, wanted))
         return _called(partial(self._backend.enqueue_many, new_jobs(wanted)))
@@ -136,12 +136,6 @@ class Client(ClientBase):
 
     def _control(self, action: Action, job_id: int) -> str:
         return _called(partial(self._backend.control, action, job_id))
-
-    def _through(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]:
-        self._refuse_if_embedded()
-        from musterd.store.postgres.callers import enqueue_through  # psycopg is heavy
-
-        return _called(partial(enqueue_through, connection, self._schema, jobs))
 
 
 def _called(call: Callable[[], T]) -> T:

@@ -4,7 +4,8 @@ what becomes of arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, Self, TypedDict, Unpack
 
@@ -13,17 +14,12 @@ from musterd.config.secrets import mask_url
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
 from musterd.config.toml_text import short_text
 from musterd.config.validators import STORE_SCHEMES, check_url
-from musterd.store.errors import InputRefused, StoreMisconfigured
+from musterd.store.errors import StoreMisconfigured
 from musterd.store.input import JobWanted
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.report import job_object
 from musterd.store.watching import Waiting, Watch, until_ended
-
-EMBEDDED = (
-    "connection: found one, wanted none: an embedded store is a file of its own, which no other"
-    " connection may write: enqueue after your commit, or keep the jobs in PostgreSQL"
-)
 
 
 class Backend(Protocol):
@@ -42,6 +38,12 @@ class Backend(Protocol):
     def watch(self, job_id: int) -> Watch: ...
 
     def control(self, action: Action, job_id: int) -> str: ...
+
+    def through(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]:
+        """Makes the jobs over a connection that is the caller's."""
+        ...
+
+    async def through_async(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]: ...
 
     def close(self) -> None: ...
 
@@ -83,7 +85,7 @@ class ClientBase:
         self._schema = schema_of(place.get("schema", "musterd"), self._tenant)
         self._pool_size = place.get("pool_size", 4)
         _check_url(url)
-        self._is_embedded = url.startswith("sqlite:")
+        self._make: Callable[[str], Backend] | None = None
         self._backend = _backend(url, self._schema, self._tenant, place)
 
     def _other(self, tenant: str | None) -> Self | None:
@@ -92,8 +94,24 @@ class ClientBase:
             return None
         if tenant not in self._others:
             place: Place = {**self._place, "tenant": tenant}
-            self._others[tenant] = type(self)(self._url, **place)
+            other = type(self)(self._url, **place)
+            if self._make is not None:
+                other._use(self._make)
+            self._others[tenant] = other
         return self._others[tenant]
+
+    @contextmanager
+    def with_backend(self, make: Callable[[str], Backend]) -> Generator[None]:
+        """Within, `make` gives what the jobs of a tenant go into; the store is left alone. For
+        `musterd.testing`.
+        """
+        backend, others, made_before = self._backend, self._others, self._make
+        self._others = {}
+        self._use(make)
+        try:
+            yield
+        finally:
+            self._make, self._backend, self._others = made_before, backend, others
 
     def _waiting(self, job_id: int, timeout: float | None) -> Waiting:
         backend = self._backend
@@ -103,10 +121,10 @@ class ClientBase:
     def _object(self, record: JobRecord) -> dict[str, Any]:
         return job_object(record, self._tenant, None)
 
-    def _refuse_if_embedded(self) -> None:
-        """A connection of the caller's has been given."""
-        if self._is_embedded:
-            raise InputRefused(EMBEDDED)
+    def _use(self, make: Callable[[str], Backend] | None) -> None:
+        self._make = make
+        if make is not None:
+            self._backend = make(self._tenant)
 
 
 def are_pairs(wanted: Iterable[JobWanted]) -> bool:

@@ -25,6 +25,7 @@ from musterd.store.input import JobWanted
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.postgres import enqueueing, setup
+from musterd.store.postgres.callers import enqueue_through, enqueue_through_async
 from musterd.store.postgres.endings import Endings, ListeningWatch
 from musterd.store.postgres.enqueueing import Program, carry_out, statements_for_clients
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
@@ -89,6 +90,12 @@ class PostgresBackend:
 
     def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
         return self._once(partial(enqueueing.enqueue_pairs, self._schema, pairs))
+
+    def through(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]:
+        return enqueue_through(connection, self._schema, jobs)
+
+    async def through_async(self, connection: Any, jobs: Sequence[NewJob]) -> list[int]:
+        return await enqueue_through_async(connection, self._schema, jobs)
 
     def job(self, job_id: int) -> JobRecord | None:
         with self._connection("reading a job") as conn, conn.pipeline():

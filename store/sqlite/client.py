@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import attrs
 
-from musterd.store.errors import NoSuchJob, NotAllowed, StoreMisconfigured
+from musterd.store.errors import InputRefused, NoSuchJob, NotAllowed, StoreMisconfigured
 from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
@@ -25,6 +25,10 @@ from musterd.store.sqlite.jobs import enqueue, job
 from musterd.store.watching import Pauses, Watch
 
 T = TypeVar("T")
+EMBEDDED = (
+    "connection: found one, wanted none: an embedded store is a file of its own, which no other"
+    " connection may write: enqueue after your commit, or keep the jobs in PostgreSQL"
+)
 BUSY_SECONDS = 5.0  # how long another process's write is waited for
 
 
@@ -56,6 +60,12 @@ class SqliteBackend:
 
     def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
         return self.enqueue_many(new_jobs(pairs))
+
+    def through(self, connection: object, jobs: Sequence[NewJob]) -> list[int]:
+        raise InputRefused(EMBEDDED)
+
+    async def through_async(self, connection: object, jobs: Sequence[NewJob]) -> list[int]:
+        return self.through(connection, jobs)
 
     def job(self, job_id: int) -> JobRecord | None:
         return self._call(lambda database: job(database, job_id))

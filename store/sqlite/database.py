@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
@@ -118,7 +118,12 @@ def connect(
     try:
         if path != MEMORY:
             _make_file(Path(path), where)
-        connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+        connection = sqlite3.connect(
+            path,
+            timeout=busy_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=path != MEMORY,  # one that tests share, a call at a time
+        )
         _prepare(connection, where)
     except (sqlite3.Error, StoreMisconfigured) as error:
         if connection is not None:
@@ -249,9 +254,13 @@ class InlineRunner:
 
     use_now = ConnectionUse(idle=1, most=1)
 
+    def __init__(self) -> None:
+        self._alone = Lock()  # what runs on another loop may ask too
+
     async def run(self, work: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
-        return work()
+        with self._alone:
+            return work()
 
     aside = run
 

@@ -1,0 +1,126 @@
+"""One handler, once."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict, Unpack
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Python, WorkKind
+from musterd.config.load import load
+from musterd.store.input import check_payload
+from musterd.store.leases import Claim
+from musterd.testing.running import LEASE_SECONDS, Handler, Inline, payload_limits
+from musterd.workers.context import PhaseFacts
+from musterd.workers.outcome import Assignment, Note, Outcome, Traces
+from musterd.workers.tools import make_tools
+
+
+@attrs.frozen
+class TestResult:
+    """What a handler came to. `outcome` is success, failure, cancel, retry or snooze.
+
+    `error` is {"type", "message"} of a failure or a retry; `reason` is what a cancel or a snooze
+    said; `progress` has every report of it, as (percent, note).
+    """
+
+    __test__ = False  # pytest: no test case
+
+    outcome: str
+    result: Any = None
+    error: Mapping[str, str] | None = None
+    reason: str | None = None
+    delay_seconds: float | None = None
+    retryable: bool = False
+    progress: Sequence[tuple[float, str | None]] = ()
+    spent: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    log: str = ""
+
+
+@attrs.frozen
+class InPhase:
+    """The phase that a handler is called for, and what those before it returned, by name."""
+
+    name: str
+    results: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+
+
+class JobFacts(TypedDict, total=False):
+    """What else `run_handler` may be told."""
+
+    budgets: Mapping[str, int]
+    scheduled_for: datetime
+    loop: Literal["asyncio", "trio"]
+
+
+def run_handler(
+    function: Handler,
+    payload: Any = None,
+    *,
+    attempt: int = 1,
+    phase: InPhase | None = None,
+    **job: Unpack[JobFacts],
+) -> TestResult:
+    """Runs a handler once. `loop` is what an `async def` runs on: asyncio as with isolation
+    "process", Trio as with "task".
+
+    `phase` says for which phase of its kind it is called, `scheduled_for` for which slot of a
+    schedule, which is called "test".
+    Raises InputRefused for a payload that could not be enqueued.
+    """
+    settings = load(None, {}, []).settings
+    text = json.dumps({} if payload is None else payload)
+    check_payload(text, payload_limits(settings))
+    behaviour = Python(function.__module__, function.__qualname__, "process", ())
+    kind = WorkKind(
+        function.__name__, behaviour, False, settings.retry, None, 0, "requeue", __file__,
+        budgets=job.get("budgets", {}),
+    )  # fmt: skip
+    scheduled_for = job.get("scheduled_for")
+    claim = Claim(
+        1, kind.name, text, attempt, None, 0, 0.0, 1, uuid.UUID(int=1),
+        schedule=None if scheduled_for is None else "test", scheduled_for=scheduled_for,
+    )  # fmt: skip
+    progress: list[Note] = []
+    assignment = Assignment(
+        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, _unspent,
+        Traces(), _phase_facts(phase),
+    )  # fmt: skip
+    run = Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
+    return _test_result(trio.run(run, function, assignment), assignment, progress)
+
+
+def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[Note]) -> TestResult:
+    error = None
+    if outcome.ended in ("failure", "retry"):
+        error = {"type": outcome.error_type or "error", "message": outcome.message or ""}
+    spent = assignment.traces.spent
+    return TestResult(
+        outcome=outcome.ended,
+        result=None if outcome.result is None else json.loads(outcome.result),
+        error=error,
+        reason=None if error else outcome.message,
+        delay_seconds=outcome.delay_seconds,
+        retryable=outcome.retryable,
+        progress=[(note.percent, note.note) for note in progress],
+        spent=json.loads(spent) if spent else {},
+        log=outcome.log or "",
+    )
+
+
+def _phase_facts(phase: InPhase | None) -> PhaseFacts | None:
+    if phase is None:
+        return None
+    results = phase.results.items()
+    texts = {name: None if result is None else json.dumps(result) for name, result in results}
+    return PhaseFacts(phase.name, (*texts, phase.name), texts, texts.__getitem__)
+
+
+def _unspent(_spent: str) -> None:
+    """Nothing has to last here."""
