@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 
-from musterd.store.client_base import ClientBase, Place, are_pairs
+from musterd.store.client_base import ClientBase, ClientOptions, are_pairs
 from musterd.store.errors import NoSuchJob
 from musterd.store.event_loops import this_loop
 from musterd.store.input import JobWanted, new_job, new_jobs
@@ -30,8 +30,8 @@ class AsyncClient(ClientBase):
     carried out, so give a `dedup_key` where a job must not be made twice.
     """
 
-    def __init__(self, url: str, **place: Unpack[Place]) -> None:
-        super().__init__(url, **place)
+    def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
+        super().__init__(url, **options)
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -90,7 +90,7 @@ class AsyncClient(ClientBase):
                 if isinstance(step, Look):
                     record = await self._called(step.ask)
                 else:
-                    await this_loop().rest(step.told, step.seconds)
+                    await this_loop().rest(step.signal, step.seconds)
         except StopIteration as end:
             return self._object(end.value)
         finally:

@@ -92,7 +92,7 @@ class Client(ClientBase):
                 if isinstance(step, Look):
                     record = _called(step.ask)
                 else:
-                    _rest(step.told, step.seconds)
+                    _rest(step.signal, step.seconds)
         except StopIteration as end:
             return self._object(end.value)
         finally:
@@ -143,12 +143,12 @@ def _called(call: Callable[[], T]) -> T:
     return call()
 
 
-def _rest(told: Future[None] | None, seconds: float) -> None:
-    if told is None:
+def _rest(signal: Future[None] | None, seconds: float) -> None:
+    if signal is None:
         time.sleep(seconds)
         return
     with suppress(TimeoutError):
-        told.result(seconds)
+        signal.result(seconds)
 
 
 def _warn_if_it_blocks() -> None:

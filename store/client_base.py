@@ -48,7 +48,7 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-class Place(TypedDict, total=False):
+class ClientOptions(TypedDict, total=False):
     """What a client may be told of its store, beside the URL."""
 
     schema: str
@@ -75,26 +75,26 @@ class ClientBase:
     `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
     """
 
-    def __init__(self, url: str, **place: Unpack[Place]) -> None:
-        self._tenant = place.get("tenant", DEFAULT_TENANT)
+    def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
+        self._tenant = options.get("tenant", DEFAULT_TENANT)
         check_name(self._tenant)
-        if unknown := place.keys() - Place.__annotations__.keys():
+        if unknown := options.keys() - ClientOptions.__annotations__.keys():
             raise TypeError(f"{type(self).__name__} takes no argument {min(unknown)!r}")
-        self._url, self._place = url, place
+        self._url, self._options = url, options
         self._others: dict[str, Self] = {}  # for jobs that name another tenant
-        self._schema = schema_of(place.get("schema", "musterd"), self._tenant)
-        self._pool_size = place.get("pool_size", 4)
+        self._schema = schema_of(options.get("schema", "musterd"), self._tenant)
+        self._pool_size = options.get("pool_size", 4)
         _check_url(url)
         self._make: Callable[[str], Backend] | None = None
-        self._backend = _backend(url, self._schema, self._tenant, place)
+        self._backend = _backend(url, self._schema, self._tenant, options)
 
     def _other(self, tenant: str | None) -> Self | None:
         """The client of that tenant; None = it is this one."""
         if tenant is None or tenant == self._tenant:
             return None
         if tenant not in self._others:
-            place: Place = {**self._place, "tenant": tenant}
-            other = type(self)(self._url, **place)
+            options: ClientOptions = {**self._options, "tenant": tenant}
+            other = type(self)(self._url, **options)
             if self._make is not None:
                 other._use(self._make)
             self._others[tenant] = other
@@ -143,14 +143,14 @@ def _check_url(url: str) -> None:
         raise StoreMisconfigured(f"URL: found {found}, {unfit}") from None
 
 
-def _backend(url: str, schema: str, tenant: str, place: Place) -> Backend:
+def _backend(url: str, schema: str, tenant: str, options: ClientOptions) -> Backend:
     if url.startswith("sqlite:"):
         from musterd.store.sqlite.client import SqliteBackend
 
-        return SqliteBackend(beside(url, tenant), create=place.get("create", False))
+        return SqliteBackend(beside(url, tenant), create=options.get("create", False))
     from musterd.store.postgres.client import PostgresBackend, Reach
 
     reach = Reach(
-        place.get("pool_size", 4), place.get("answer_seconds", 60.0), place.get("listen_url")
+        options.get("pool_size", 4), options.get("answer_seconds", 60.0), options.get("listen_url")
     )
     return PostgresBackend(url, schema, reach)

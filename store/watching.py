@@ -26,9 +26,9 @@ class Look(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """Until `told` is done, `seconds` at most. None = nobody tells."""
+    """Until `signal` is done, `seconds` at most. None = nobody tells."""
 
-    told: Future[None] | None
+    signal: Future[None] | None
     seconds: float
 
 

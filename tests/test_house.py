@@ -24,7 +24,10 @@ MAY_IMPORT = {
     "manager": {"manager", "workers", "store", "catalog", "config"},
     "web": {"web", "manager", "workers", "store", "catalog", "config"},
     "console": {"console", "web", "manager", "workers", "store", "catalog", "config"},
-    "musterd": {"console", "web", "manager", "workers", "store", "catalog", "config"},
+    "musterd": {
+        *("testing", "contrib"),  # what users import beside the package itself
+        *("console", "web", "manager", "workers", "store", "catalog", "config"),
+    },
 }
 FOLDERS = [folder for folder in MAY_IMPORT if folder != "musterd"]
 

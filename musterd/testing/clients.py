@@ -17,7 +17,7 @@ from musterd.store.client_base import ClientBase
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.testing.due import GivenCatalog, settings_and_kinds, work_until_dry
-from musterd.testing.memory import MemoryBackend, StandingClock
+from musterd.testing.memory import FrozenClock, MemoryBackend
 
 DRAIN_SECONDS = 60.0  # of real time: a job that snoozes for no time at all would never end
 SHOWN_MAX = 20
@@ -54,7 +54,7 @@ class RecordedJobs(Sequence[RecordedJob]):
 
     def __init__(self, catalog: GivenCatalog, *, run_at_once: bool) -> None:
         self._catalog, self._run_at_once = catalog, run_at_once
-        self._clock = StandingClock()
+        self._clock = FrozenClock()
         self._backends: dict[str, MemoryBackend] = {}
         # To look at jobs no kinds are needed: they are read when the first job is to be run.
         self._read: tuple[Settings, Catalog] | None = None

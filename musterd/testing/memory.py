@@ -27,7 +27,7 @@ JOBS_MAX = 1_000_000
 
 
 @attrs.define
-class StandingClock:
+class FrozenClock:
     """Seconds since the epoch, as they were when the test began, until the test moves them."""
 
     now: float = attrs.field(factory=time.time)
@@ -41,7 +41,7 @@ class MemoryBackend:
     actions are what they are there. `through`: what connections were given for which jobs.
     """
 
-    def __init__(self, tenant: str, clock: StandingClock, settings: Settings) -> None:
+    def __init__(self, tenant: str, clock: FrozenClock, settings: Settings) -> None:
         self.tenant = tenant
         self.engine = SqliteEngine(":memory:", clock, busy_timeout_seconds=1.0)
         self.connections: dict[int, Any] = {}

@@ -88,8 +88,8 @@ class Endings:
         self._deaf = False
         self._lock = threading.Lock()
 
-    def expect(self, job_id: int, told: Future[None]) -> None:
-        """From now on `told` is done when the job ends, or when the connection breaks, so that
+    def expect(self, job_id: int, signal: Future[None]) -> None:
+        """From now on `signal` is done when the job ends, or when the connection breaks, so that
         somebody looks. Raises `Deaf`.
         """
         with self._lock:
@@ -97,12 +97,12 @@ class Endings:
                 raise Deaf
             if self._ear is None:
                 self._ear = self._listening()
-            self._expected.setdefault(job_id, set()).add(told)
+            self._expected.setdefault(job_id, set()).add(signal)
 
-    def forget(self, job_id: int, told: Future[None]) -> None:
+    def forget(self, job_id: int, signal: Future[None]) -> None:
         with self._lock:
             expected = self._expected.get(job_id, set())
-            expected.discard(told)
+            expected.discard(signal)
             if not expected:
                 self._expected.pop(job_id, None)
 
@@ -149,7 +149,7 @@ class Endings:
             while (said := ear.heard(IDLE_SECONDS)) is not None:
                 if not said and self._is_idle(ear):
                     break
-                self._tell(int(one) for one in said if one.isdecimal())
+                self._publish(int(one) for one in said if one.isdecimal())
         except psycopg.Error:
             pass  # whoever waits is told, looks, and meets the trouble there
         finally:
@@ -158,7 +158,7 @@ class Endings:
                     self._ear = None
                 waiting = list(self._expected)
             ear.close()
-            self._tell(waiting)
+            self._publish(waiting)
 
     def _is_idle(self, ear: _Ear) -> bool:
         with self._lock:
@@ -168,10 +168,10 @@ class Endings:
                 self._ear = None
             return True
 
-    def _tell(self, jobs: Iterable[int]) -> None:
+    def _publish(self, jobs: Iterable[int]) -> None:
         with self._lock:
-            told = [one for job_id in jobs for one in self._expected.pop(job_id, ())]
-        for one in told:
+            signals = [one for job_id in jobs for one in self._expected.pop(job_id, ())]
+        for one in signals:
             with suppress(InvalidStateError):  # given up by whoever waited
                 one.set_result(None)
 
@@ -186,7 +186,7 @@ class ListeningWatch:
     endings: Endings
     mark: Callable[[int], None]
     read: Callable[[], JobRecord | None]
-    _told: Future[None] = attrs.field(factory=Future[None], init=False)
+    _signal: Future[None] = attrs.field(factory=Future[None], init=False)
     _pauses: Pauses | None = attrs.field(default=None, init=False)
 
     def look(self) -> JobRecord | None:
@@ -197,16 +197,16 @@ class ListeningWatch:
     def rest(self, seconds_max: float) -> Rest:
         if self._pauses is not None:
             return self._pauses.rest(seconds_max)
-        return Rest(self._told, min(seconds_max, LOOK_SECONDS))
+        return Rest(self._signal, min(seconds_max, LOOK_SECONDS))
 
     def end(self) -> None:
-        self.endings.forget(self.job_id, self._told)
+        self.endings.forget(self.job_id, self._signal)
 
     def _listen(self) -> None:
         self.end()
-        self._told = Future()
+        self._signal = Future()
         try:
-            self.endings.expect(self.job_id, self._told)
+            self.endings.expect(self.job_id, self._signal)
             self.mark(self.job_id)
         except Deaf:
             self.end()

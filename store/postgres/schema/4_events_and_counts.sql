@@ -177,13 +177,13 @@ $$;
 
 -- Tells programs that wait for the end of a job, on a channel of their own: nodes need not hear it. A job that nobody awaits
 -- costs its end no more than the condition.
-create function {schema}.tell_of_end() returns trigger
+create function {schema}.publish_end() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform pg_notify(channel.name || '_ended', new.id::text) from {schema}.hint_channel channel;
     return null;
 end $$;
 
-create trigger job_rows_tell_of_end after update of state on {schema}.job_rows for each row
+create trigger job_rows_publish_end after update of state on {schema}.job_rows for each row
     when (new.awaited and new.state <> old.state and new.state in ('succeeded', 'failed', 'canceled'))
-    execute function {schema}.tell_of_end();
+    execute function {schema}.publish_end();
