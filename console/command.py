@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -29,7 +29,7 @@ from musterd.console.output import (
     print_json,
     say_lines,
 )
-from musterd.store.words import moment_of
+from musterd.store.times import delay_of, future_of, past_of
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 STORE_SECTIONS = ("store", "tenants")  # what leads to a tenant's store
+DAEMON_SECTIONS = (*STORE_SECTIONS, "http")  # and to the daemon
 WARNED_MAX = 3  # faults that a verb does without are told up to here
 
 
@@ -236,11 +237,6 @@ class Verbs(_Shared, click.Group):
         return list(self.commands)  # in the order of their definition
 
 
-UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DELAY_SECONDS_MAX = 100 * 365 * 86400.0
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
-
-
 def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
     """The callback of an option with this reader; a ValueError says what is wrong."""
 
@@ -251,17 +247,6 @@ def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
             raise click.BadParameter(str(error)) from None
 
     return callback
-
-
-def delay_of(text: str) -> float:
-    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises ValueError."""
-    found = _DELAY.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
-    seconds = float(found[1]) * UNIT_SECONDS[found[2]]
-    if seconds > DELAY_SECONDS_MAX:
-        raise ValueError(f"{text!r} is more than a hundred years")
-    return seconds
 
 
 TARGET_LENGTH_MAX = 200
@@ -275,7 +260,8 @@ def _target_of(text: str) -> str:
 
 
 read_delay = option_reader(delay_of)
-read_moment = option_reader(moment_of)
+read_moment = option_reader(lambda text: future_of(text, datetime.now(UTC)))
+read_past = option_reader(lambda text: past_of(text, datetime.now(UTC)))
 read_target = option_reader(_target_of)
 
 
@@ -327,7 +313,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "List the running daemons, and those that died within the last hour."),
         "duties": ("verbs.store",
             "Show which node has each duty, since when, and with what results."),
-        "scaling": ("verbs.daemon", "Show why the crew has its size."),
+        "scaling": ("verbs.scaling", "Show why the crew has its size."),
+        "explain": ("explain.verb", "Explain a past decision on the crew's size."),
         "simulate": ("simulate.verb", "Show how past jobs would have fared with other settings."),
         "tune": ("simulate.verb", "Recommend default_count and max_count for past jobs."),
         "queue": ("verbs.store", "Pause and resume the whole queue."),

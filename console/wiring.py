@@ -167,6 +167,8 @@ def _door(daemon: Daemon, name: str) -> TenantAccess | None:
         remarks=tenancy.remarks,
         workers=tenancy.workers,
         decisions=tenancy.decisions,
+        journal=tenancy.read_journal,
+        wall_clock=tenancy.wall_clock,
         feed=tenancy.node_events.feed,
         at_rest=lambda: tenancy.idleness.state is IdleState.LISTENING,
         webhooks=settings.now.webhooks.policy,

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.words import time_text
+from musterd.store.words import moment_of, time_text
 
 # What a decision says besides its time, in the order of the store's columns. `manager.node.status`
 # has what each means.
-FIELDS = (
+FIELDS: tuple[str, ...] = (
     "policy", "default_count", "max_count", "due", "others_free", "share", "room", "busy",
     "size_before", "raw_wish", "because", "decided_by", "slack_seconds", "limited_by", "desired",
     "hired", "taken_back", "retired", "candidate",
@@ -63,7 +63,14 @@ class ScalingJournal(Protocol):
 def run_object(run: JournalRun) -> dict[str, Any]:
     """The run as programs see it."""
     times = {"at": time_text(run.at), "until": time_text(run.until), "ticks": run.ticks}
-    return {**times, "node": run.node, **run.fields}
+    return {**times, "node": run.node, "node_id": str(run.node_id), **run.fields}
+
+
+def run_from(found: Mapping[str, Any]) -> JournalRun:
+    """Reads what `run_object` wrote; raises KeyError or ValueError for what is no such object."""
+    times = moment_of(found["at"]), moment_of(found["until"])
+    fields = {name: found[name] for name in FIELDS}
+    return JournalRun(UUID(found["node_id"]), found["node"], *times, found["ticks"], fields)
 
 
 def first_at(since: datetime | None) -> datetime | None:

@@ -37,6 +37,7 @@ NESTING_MAX = 3
 
 # Who may look at the wall clock or roll the rng themselves: (path, call, why).
 OWN_CLOCK_OR_DICE = (
+    ("console/command.py", "datetime.now", "a verb is the door: `--at 03:12` is the next 03:12"),
     (
         "console/verbs/events.py",
         "datetime.now",

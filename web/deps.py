@@ -19,6 +19,7 @@ from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome
+from musterd.manager.scaling.journal import JournalPage, Stretch
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits
 from musterd.store.queue import Counts
@@ -47,7 +48,7 @@ class NodeView(Protocol):
 
 @frozen
 class TenantAccess:
-    """One tenant for the routes. Calls other than the engine's return at once."""
+    """One tenant for the routes. Calls that are no coroutines return at once."""
 
     name: str
     engine: Engine
@@ -57,7 +58,9 @@ class TenantAccess:
     snapshot: Callable[[], Awaitable[Counts | None]]
     remarks: Callable[[], Awaitable[Sequence[str]]]  # shared too
     workers: Callable[[], Sequence[WorkerView]]
-    decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
+    decisions: Callable[[], Sequence[Decision]]  # the supervisor's latest, newest last
+    journal: Callable[[Stretch], Awaitable[JournalPage]]  # of all nodes; asks the store
+    wall_clock: Callable[[], float]
     feed: Feed
     at_rest: Callable[[], bool] = lambda: False  # nothing is known to happen in its store
     webhooks: UrlPolicy = STRICT  # URLs that webhooks may go to

@@ -22,10 +22,11 @@ from musterd.console.bench.measurement import (
     report_lines,
     report_object,
 )
-from musterd.console.command import CommandLine, F, Verb, delay_of, option_reader
+from musterd.console.command import CommandLine, F, Verb, option_reader
 from musterd.console.output import Complaint, Exit, LiveLine, complain, live_line
 from musterd.manager.log import set_up_log
 from musterd.store.scratch import scratch_name
+from musterd.store.times import delay_of
 
 JOBS_MAX, WORKERS_MAX, PICK_UPS_MAX = 1_000_000, 1_000, 10_000
 WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0

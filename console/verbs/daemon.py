@@ -1,4 +1,4 @@
-"""`musterd reload`, `drain` and `scaling`: requests to the daemon on this machine."""
+"""`musterd reload` and `drain`: requests to the daemon on this machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from musterd.config.faults import ConfigError
 from musterd.config.load import UnsoundSettings
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.command import STORE_SECTIONS, CommandLine, Verb
+from musterd.console.command import DAEMON_SECTIONS, CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
-from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
+from musterd.console.output import Complaint, Exit, LiveLine, live_line
 from musterd.console.verbs.config import difference_lines
 from musterd.console.verbs.events import order_all, pages_between
-from musterd.store.event_types import acts_text
 from musterd.store.events import EventFilter, EventLog
 from musterd.store.opening import engine_for, in_store
 from musterd.store.words import plural
@@ -83,7 +82,6 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
         return cli.of_node(unsound.best), unsound
 
 
-DAEMON_SECTIONS = (*STORE_SECTIONS, "http")  # what leads to the daemon
 LOOK_SECONDS = 0.25
 SILENT_SECONDS_MAX = 15.0  # for a daemon that is there but does not answer
 NO_DAEMON_TO_DRAIN = "start one with `musterd run`, or say where it is with --set http.listen=…"
@@ -184,50 +182,3 @@ def _wait_until_gone(settings: Settings, name: str, live: LiveLine) -> None:
             what = f"{name} has not answered for {SILENT_SECONDS_MAX:g} s"
             raise Complaint(Exit.UNAVAILABLE, what, "its log says what it is doing")
         time.sleep(LOOK_SECONDS)
-
-
-DECISIONS_SHOWN = 20
-
-
-@click.command(cls=Verb)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=DECISIONS_SHOWN,
-    show_default=True,
-    help="How many of the newest to show.",
-)
-@click.pass_obj
-def scaling(cli: CommandLine, limit: int) -> None:
-    """Show why the crew has its size."""
-    try:
-        settings = cli.of_tenant(cli.settings_for(DAEMON_SECTIONS))
-        answer = ask_daemon(settings, f"/scaling?tenant={settings.tenant}")
-    except DaemonSilent as silence:
-        raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
-    decisions: list[dict[str, Any]] = answer["decisions"][-limit:]
-    empty = "no decision has been made yet"
-    columns = DECISION_COLUMNS
-    if any(one.get("candidate") is not None for one in decisions):
-        columns = {**columns, ">candidate": _candidate_text}
-    cli.show(decisions, lambda: table_of(decisions, columns, empty))
-
-
-def _candidate_text(one: dict[str, Any]) -> str:
-    """The crew that the candidate would have."""
-    return or_dash(one["candidate"] and one["candidate"]["desired"])
-
-
-DECISION_COLUMNS: Columns[dict[str, Any]] = {
-    "at": lambda one: one["at"][11:23] + "Z",
-    ">due": lambda one: or_dash(one["due"]),
-    ">others": lambda one: or_dash(one["others_free"]),
-    ">share": lambda one: or_dash(one["share"]),
-    ">busy": lambda one: or_dash(one["busy"]),
-    ">crew": lambda one: or_dash(one["size_before"]),
-    ">wished": lambda one: or_dash(one["raw_wish"]),
-    "because": lambda one: or_dash(one["because"]),
-    "limited by": lambda one: or_dash(one["limited_by"]),
-    ">became": lambda one: or_dash(one["desired"]),
-    "done": lambda one: acts_text(one) or "-",
-}

@@ -17,7 +17,6 @@ import trio
 from musterd.console.command import (
     CommandLine,
     Verb,
-    delay_of,
     kind_and_target_options,
     option_reader,
 )
@@ -27,23 +26,25 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.event_types import event_object, event_type, event_words
 from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
 from musterd.store.opening import in_store
-from musterd.store.words import moment_of, one_line, time_text
+from musterd.store.times import AGO, delay_of, past_of
+from musterd.store.words import one_line, time_text
 
 LIMIT_DEFAULT = 50
 LIMIT_FOLLOWING = 10
 LIMIT_MAX = 1_000_000
 TYPE_WIDTH, JOB_WIDTH = 19, 9
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
-_DELAY = re.compile(r"[0-9.]+[a-z]+", re.ASCII)
 
 Since = int | float | datetime  # a position, seconds before now, a moment
 
 
 def _since_of(text: str) -> Since:
-    """Reads `10m`, a position, or an RFC 3339 time; raises ValueError."""
+    """Reads a position, or a time as `past_of` does; raises ValueError."""
     if _POSITION.fullmatch(text):
         return int(text)
-    return delay_of(text) if _DELAY.fullmatch(text) else moment_of(text)
+    if AGO.fullmatch(text):
+        return delay_of(text.removeprefix("-"))
+    return past_of(text, datetime.now(UTC))
 
 
 read_since = option_reader(_since_of)

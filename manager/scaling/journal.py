@@ -6,15 +6,17 @@ Nothing but the exact times is lost: the ticks of a run count as even, and each 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import attrs
 
 from musterd.manager.node.status import Decision
-from musterd.store.scaling_journal import RUN_SPAN_MAX, JournalRun
+from musterd.store.scaling_journal import FIELDS, RUN_SPAN_MAX, JournalRun
 
 TOLERANCE_SECONDS = 0.25
+MICROSECOND = timedelta(microseconds=1)
 SPAN_SECONDS_MAX = RUN_SPAN_MAX.total_seconds()
 
 
@@ -50,8 +52,8 @@ def run_of(decision: Decision) -> Run:
 
 
 def row_of(run: Run, node_id: UUID, node: str) -> JournalRun:
-    fields = attrs.asdict(run.first)
-    at = datetime.fromtimestamp(fields.pop("at"), UTC)
+    fields = {name: getattr(run.first, name) for name in FIELDS}
+    at = datetime.fromtimestamp(run.first.at, UTC)
     return JournalRun(node_id, node, at, datetime.fromtimestamp(run.until, UTC), run.ticks, fields)
 
 
@@ -65,3 +67,52 @@ def unpacked(run: JournalRun) -> list[Decision]:
     first, span_seconds = decision_of(run), (run.until - run.at).total_seconds()
     pace = span_seconds / max(1, run.ticks - 1)
     return [attrs.evolve(first, at=first.at + pace * tick) for tick in range(run.ticks)]
+
+
+def packed(decisions: Iterable[Decision], node_id: UUID, node: str) -> list[JournalRun]:
+    """The rows for decisions in the order in which they were made."""
+    runs: list[Run] = []
+    for one in decisions:
+        longer = runs[-1].extended(one) if runs else None
+        if longer is None:
+            runs.append(run_of(one))
+        else:
+            runs[-1] = longer
+    return [row_of(run, node_id, node) for run in runs]
+
+
+@attrs.frozen
+class Stretch:
+    """A stretch of time, of which the newest `limit` rows are wanted; None = without an end."""
+
+    since: datetime | None
+    until: datetime | None
+    limit: int
+
+    def has(self, run: JournalRun) -> bool:
+        return (self.since is None or run.until >= self.since) and (
+            self.until is None or run.at <= self.until
+        )
+
+
+@attrs.frozen
+class JournalPage:
+    """Rows of the journal, the oldest first. `earlier_until`: the end of the stretch that has those
+    before them; None = there are none. `is_whole` False: the store did not answer, these are the
+    latest decisions of one node.
+    """
+
+    runs: Sequence[JournalRun]
+    earlier_until: datetime | None = None
+    is_whole: bool = True
+
+
+def page_of(
+    stretch: Stretch, stored: Sequence[JournalRun], fresh: Sequence[JournalRun]
+) -> JournalPage:
+    """`fresh`: what a node has not written yet; takes the place of what the store has of it."""
+    found = {run.key: run for run in stored} | {run.key: run for run in fresh if stretch.has(run)}
+    runs = [found[key] for key in sorted(found)]
+    shown = runs[-stretch.limit :]
+    earlier = shown[0].at - MICROSECOND if len(shown) < len(runs) else None
+    return JournalPage(shown, earlier)

@@ -12,7 +12,15 @@ import trio
 from musterd.config.settings import LiveSettings
 from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision
-from musterd.manager.scaling.journal import Run, row_of, run_of
+from musterd.manager.scaling.journal import (
+    JournalPage,
+    Run,
+    Stretch,
+    packed,
+    page_of,
+    row_of,
+    run_of,
+)
 from musterd.store.errors import StoreError
 from musterd.store.scaling_journal import JournalRun, ScalingJournal
 from musterd.store.waiting import Backoff, Bell
@@ -56,6 +64,20 @@ class JournalWriter:
     def waiting(self) -> Sequence[JournalRun]:
         """What the store does not have yet, the oldest first."""
         return [self._row(run) for run in self._waiting.values()]
+
+    async def read(self, stretch: Stretch, latest: Sequence[Decision]) -> JournalPage:
+        """The journal of all nodes, with what this one has not written yet. `latest`: decisions of
+        this node, which alone are known while the store is away, or if it keeps none.
+        """
+        if self.settings.now.scaling.journal_days:
+            try:
+                asked = stretch.since, stretch.until, stretch.limit + 1
+                return page_of(stretch, await self.store.read(*asked), self.waiting)
+            except StoreError:
+                pass  # the engine has logged it
+        await trio.lowlevel.checkpoint()
+        known = page_of(stretch, (), packed(latest, self.node_id, self.node))
+        return attrs.evolve(known, is_whole=False)
 
     async def run(self) -> None:
         backoff = Backoff(WRITE_SECONDS, AWAY_SECONDS_MAX)

@@ -18,6 +18,7 @@ from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.manager.scaling.journal import JournalPage, Stretch
 from musterd.manager.scaling.journal_writer import JournalWriter
 from musterd.manager.scaling.supervisor import Supervisor
 from musterd.manager.tenancy.deps import TenancyDeps
@@ -47,6 +48,7 @@ class Tenancy:
     def __init__(self, deps: TenancyDeps) -> None:
         self._deps = deps
         self.name, self.settings, self.engine = deps.tenant, deps.settings, deps.engine
+        self.wall_clock = deps.wall_clock
         self.phase: NodePhase = "starting"
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
@@ -277,3 +279,7 @@ class Tenancy:
 
     def decisions(self) -> Sequence[Decision]:
         return list(self._supervisor.journal)
+
+    async def read_journal(self, stretch: Stretch) -> JournalPage:
+        """The journal of all nodes."""
+        return await self.journal.read(stretch, self.decisions())

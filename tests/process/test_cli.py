@@ -110,7 +110,7 @@ def test_a_lease_with_time_for_one_renewal_is_warned_of(home: Home) -> None:
         (("jobs", "--set", "store.url=sqlite:////proc/none/x.db"), 78, "/proc/none"),
         (("jobs", "--set", "store.url=postgresql://x@127.0.0.1:1/x"), 69, "127.0.0.1"),
         (("status", "--set", "store.url=postgresql://x@127.0.0.1:1/x"), 69, ""),
-        (("scaling", "--set", "http.listen=127.0.0.1:1"), 69, "no daemon answers"),
+        (("scaling", "--set", "store.url=postgresql://x@127.0.0.1:1/x"), 69, "127.0.0.1"),
     ],
 )
 def test_complaints_go_to_stderr_with_their_exit_code(

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import attrs
 import trio
@@ -26,6 +27,7 @@ from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, StoreAndCrew, TenantStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
+from musterd.manager.scaling.journal import JournalPage, Stretch, packed, page_of
 from musterd.manager.tenancy.tenant_duties import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits
@@ -93,6 +95,10 @@ class StillNode:
 
     def decisions(self) -> Sequence[Decision]:
         return self.journal
+
+    async def read_journal(self, stretch: Stretch) -> JournalPage:
+        await trio.lowlevel.checkpoint()
+        return page_of(stretch, (), packed(self.journal, UUID(int=1), self.seen.node))
 
     async def reload(self) -> ReloadOutcome:
         await trio.sleep(self.reload_seconds)
@@ -174,6 +180,8 @@ def http_deps(
         remarks=remarks,
         workers=node.workers,
         decisions=node.decisions,
+        journal=node.read_journal,
+        wall_clock=lambda: 10.0,
         feed=Feed(DEFAULT_TENANT, store.events, counts),
         schedules=lambda: SCHEDULES,
     )

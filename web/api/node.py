@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TypeAlias, cast
 
@@ -17,7 +18,7 @@ from musterd.config.show import in_effect
 from musterd.manager.duties.schedules import schedule_object
 from musterd.manager.events.feed import FeedClosed
 from musterd.manager.events.source import Reader, Start, Wire, opening, snapshot_frame
-from musterd.manager.node.status import decision_object, queue_object, status_object, verdict
+from musterd.manager.node.status import queue_object, status_object, verdict
 from musterd.manager.reload.outcome import (
     ReloadOutcome,
     ReloadRefused,
@@ -25,9 +26,13 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     reload_object,
 )
+from musterd.manager.scaling.journal import Stretch
 from musterd.store.duties import duty_object
 from musterd.store.events import EventFilter
 from musterd.store.nodes import node_object, warnings
+from musterd.store.scaling_journal import run_object
+from musterd.store.times import past_of
+from musterd.store.words import time_text
 from musterd.web.api.operation import TIME_LIMIT, Call
 from musterd.web.picture import history_object, picture_of, span_of
 from musterd.web.server.answers import (
@@ -40,7 +45,7 @@ from musterd.web.server.answers import (
     unavailable,
 )
 from musterd.web.server.places import CONNECTION, Connection
-from musterd.web.server.requests import read_event_id, take_reader_place
+from musterd.web.server.requests import LIMIT_MAX, read_event_id, take_reader_place
 
 DRAIN_SECONDS = 1.0  # a node that was told to drain says so within this time
 DRAIN_LOOK_SECONDS = 0.01
@@ -48,6 +53,7 @@ RELOAD_SECONDS = 60.0  # importing modules, to check their kinds, takes time
 RELOAD_MARGIN_SECONDS = 5.0  # the handler itself says that the reload takes longer
 # For each, about as many characters of JSON.
 KIND_CHARACTERS, NODE_CHARACTERS, CHANGE_CHARACTERS, POINT_CHARACTERS = 150, 500, 500, 300
+DECISION_CHARACTERS = 500
 
 
 async def livez(_call: Call) -> Response:
@@ -88,14 +94,37 @@ async def workers(call: Call) -> Response:
 
 
 async def scaling(call: Call) -> Response:
-    await trio.lowlevel.checkpoint()
-    return json_answer({"decisions": [decision_object(one) for one in call.tenant.decisions()]})
+    """The journal: runs of like decisions, the oldest first."""
+    limit = call.number("limit") or LIMIT_MAX
+    now = call.tenant.wall_clock()
+    stretch = Stretch(_past(call, "since", now), _past(call, "until", now), limit)
+    page = await call.tenant.journal(stretch)
+
+    def write() -> Response:
+        return json_answer(
+            {
+                "decisions": [run_object(run) for run in page.runs],
+                "next": time_text(page.earlier_until),
+                "whole": page.is_whole,
+            }
+        )
+
+    return await rendered(call.site, DECISION_CHARACTERS * len(page.runs), write)
+
+
+def _past(call: Call, name: str, now: float) -> datetime | None:
+    """The time in a parameter; None = it was not given."""
+    text = call.text(name)
+    try:
+        return None if text is None else past_of(text, datetime.fromtimestamp(now, UTC))
+    except ValueError as error:
+        raise invalid(f"{name}: {error}") from None
 
 
 async def history(call: Call) -> Response:
     engine, settings = call.tenant.engine, call.site.deps.node.settings
     now = await engine.health.now()
-    since, until = (_when(call.query.get(name), now) for name in ("since", "until"))
+    since, until = (_epoch(_past(call, name, now)) for name in ("since", "until"))
     try:
         step = call.number("step")
         span = span_of(now, since, until, step, settings.metrics.history_hours * 3_600.0)
@@ -108,11 +137,8 @@ async def history(call: Call) -> Response:
     )
 
 
-def _when(found: object, now: float) -> float | None:
-    """See `read_when`."""
-    if not isinstance(found, float):
-        return None
-    return found if found >= 0 else now + found
+def _epoch(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
 
 
 async def nodes(call: Call) -> Response:

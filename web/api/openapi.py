@@ -236,7 +236,12 @@ COMPONENTS: Mapping[str, Schema] = {
     "History": HISTORY,
     "Duties": whole_object(duties=list_of(DUTY)),
     "Schedules": whole_object(schedules=list_of(SCHEDULE)),
-    "Scaling": whole_object(decisions=list_of(ref("Decision"))),
+    "Scaling": whole_object(
+        decisions=list_of(
+            shape_of(Decision, at=TIME, until=TIME, ticks=COUNT, node=TEXT, node_id=TEXT)
+        ),
+        next=maybe(TIME), whole=YES_OR_NO,
+    ),
     "Reloaded": whole_object(
         node=TEXT, result={"enum": ["applied", "unchanged"]}, generation=COUNT, changed=CHANGES,
         restart=NAMES, tenants=whole_object(added=NAMES, removed=NAMES, moved=NAMES),

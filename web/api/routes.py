@@ -37,7 +37,6 @@ from musterd.web.server.requests import (
     read_name,
     read_state,
     read_step,
-    read_when,
 )
 from musterd.web.ui import actions, views
 from musterd.web.ui.live import LiveViews
@@ -50,6 +49,10 @@ TARGET = Param("target", "Only jobs of this target.", NAME, read_name)
 LIMIT = Param(
     "limit", "The most jobs on a page. A page of large jobs may have fewer.",
     {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, read_limit,
+)  # fmt: skip
+RUNS = Param(
+    "limit", "The most rows; the newest are taken.",
+    {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_MAX}, read_limit,
 )  # fmt: skip
 CURSOR = Param("cursor", "The `next` of the previous page.", TEXT, read_cursor)
 JOB = Param("job", "Only events of this job.", ID, read_job_id)
@@ -65,10 +68,9 @@ SNAPSHOT = Param(
     {"type": "boolean", "default": True}, read_flag,
 )  # fmt: skip
 SINCE = Param(
-    "since", "From here on: a time (RFC 3339), or how long ago (`-2h`); default: an hour ago.",
-    TEXT, read_when,
-)  # fmt: skip
-UNTIL = Param("until", "Up to here, likewise; default: now.", TEXT, read_when)
+    "since", "From here on: a time (RFC 3339, or `03:12`, UTC), or how long ago (`-2h`).", TEXT, str
+)
+UNTIL = Param("until", "Up to here, likewise; default: now.", TEXT, str)
 STEP = Param(
     "step",
     "The shortest step wanted, in seconds; the answer's may be longer, where shorter ones are no"
@@ -178,10 +180,15 @@ OPERATIONS: Sequence[Operation] = (
     _read("/workers", "workers", "The crew, worker by worker.", node.workers, "Workers"),
     _read("/schedules", "schedules", "Schedules with their last and next slots.", node.schedules,
         "Schedules"),
-    _read("/scaling", "scaling", "The supervisor's latest decisions.", node.scaling, "Scaling"),
     Operation(
-        "GET", "/history", "history", "The past of the queue, as charts draw it.", "read",
+        "GET", "/history", "history",
+        "The past of the queue, as charts draw it; by default of the last hour.", "read",
         node.history, {200: Reply("", ref("History"))}, (SINCE, UNTIL, STEP, TENANT),
+    ),
+    Operation(
+        "GET", "/scaling", "scaling", "The decisions of the supervisors of all nodes.", "read",
+        node.scaling, {200: Reply("Runs of like ones, the oldest first.", ref("Scaling"))},
+        (SINCE, UNTIL, RUNS, TENANT),
     ),
     _read("/nodes", "nodes", "The nodes of the store, and where they disagree.", node.nodes,
         "Nodes"),

@@ -20,7 +20,6 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.errors import StoreError
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.lifecycle import JobState
-from musterd.store.words import moment_of
 from musterd.web.api.operation import JSON_TYPE, TIME_LIMIT, Call, Operation, Param, Site
 from musterd.web.deps import TenantAccess, may
 from musterd.web.server.answers import (
@@ -110,9 +109,7 @@ CURSOR_MARK = "before"
 _ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 _LIMIT = re.compile(r"[0-9]{1,4}", re.ASCII)
 _EVENT_ID = re.compile(r"[0-9]{1,19}", re.ASCII)
-_AGO = re.compile(r"-([0-9]{1,6}(?:\.[0-9]{1,3})?)([smhd])", re.ASCII)
 _STEP = re.compile(r"[0-9]{1,7}", re.ASCII)
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 NO_EVENT_ID = -1
 
 
@@ -172,19 +169,6 @@ def read_flag(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError(f"found {text!r}, wanted true or false")
     return text == "true"
-
-
-def read_when(text: str) -> float:
-    """A moment in seconds since the epoch; one that is told from now on backwards, `-2h`, is below
-    0: seconds to be added to now.
-    """
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
-        return -float(ago[1]) * UNIT_SECONDS[ago[2]]
-    moment = moment_of(text)
-    if moment.timestamp() < 0:
-        raise ValueError(f"found {text!r}, wanted a time since 1970, or one such as -2h")
-    return moment.timestamp()
 
 
 def read_step(text: str) -> int:

@@ -125,6 +125,22 @@ async def test_the_crew_and_the_journal() -> None:
         "1970-01-01T00:00:02.000000Z",
     ]
     assert decisions[1]["due"] is None
+    assert [(one["until"], one["ticks"], one["node"]) for one in decisions] == [
+        (one["at"], 1, "n1") for one in decisions
+    ]
+
+
+async def test_a_stretch_of_the_journal() -> None:
+    async with serving() as web:
+        newest = (await web.get("/scaling?limit=1")).json
+        before = (await web.get(f"/scaling?until={newest['next']}")).json
+        late = (await web.get("/scaling?since=-8.5s")).json
+        refused = await web.get("/scaling?since=yesterday")
+    assert [one["at"][17:19] for one in newest["decisions"]] == ["02"]
+    assert [one["at"][17:19] for one in before["decisions"]] == ["01"]
+    assert (before["next"], before["whole"]) == (None, True)
+    assert [one["at"][17:19] for one in late["decisions"]] == ["02"]
+    assert (refused.status, "since: 'yesterday' is no time" in refused.text) == (422, True)
 
 
 async def test_nothing_there_and_wrong_method_are_problems() -> None:
