@@ -1,0 +1,1 @@
+"""What other frameworks plug in. Nothing here is imported by musterd itself."""
