@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate prove mutants fuzz nightly proof release reference dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate prove mutants fuzz screenshots nightly proof release reference dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -62,6 +62,9 @@ check-config: .venv/dev.stamp
 
 bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+screenshots: .venv/dev.stamp  ## every view of the page, light, dark and narrow, to be looked at: ARGS="FOLDER"
+	@$(BIN)/python -m tests.screenshots $(ARGS)
 
 bench-peers: .venv/dev.stamp  ## beside other job queues: PEERS_FOLDER=/path/to/their/benchmark
 	@$(BIN)/python -m tests.bench.peers "$(PEERS_FOLDER)" $(ARGS)

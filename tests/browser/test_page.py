@@ -4,9 +4,11 @@ nobody is kept out.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import time
+from datetime import datetime
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -15,6 +17,7 @@ from tests.browser.conftest import TOKENS, Site
 from tests.support.chromium import NARROW, Complaints, faults_for_people, tab
 from tests.support.command import Home, eventually
 from tests.support.http_client import ask
+from tests.support.past_of_a_shop import fill
 
 VIEWS = ("/", "/ui/jobs", "/ui/jobs/1", "/ui/jobs/4", "/ui/nodes", "/ui/scaling", "/ui/jobs/999")
 LIVE_SECONDS = 1.0
@@ -226,3 +229,79 @@ def test_a_page_says_when_its_daemon_is_away_and_comes_back_by_itself(
             daemon.wait_until_ready()
             eventually(lambda: ask(address, "/readyz").status == 200)
             expect(page.locator("#live")).to_have_text("live")
+
+
+def test_charts_are_drawn_from_what_the_store_has_kept(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    state = tmp_path_factory.mktemp("past")
+    fill(state / "musterd.db", time.time())
+    with Home(state).daemon() as daemon:
+        daemon.wait_until_ready()
+        for chosen, ago in (("15m", "-15m"), ("48h", "-48h")):
+            page.goto(f"{daemon.address}/?range={chosen}")
+            plots = page.locator("#queue-chart .plots")
+            facts = json.loads(plots.get_attribute("data-chart") or "")
+            asked = f"/history?since={ago}&step={facts['step']}"
+            kept = {
+                datetime.fromisoformat(one["at"]).timestamp(): one
+                for one in ask(daemon.address, asked).json["points"]
+            }
+            by_name = dict(facts["lines"])
+            # Those under way change while we look.
+            for place, shown in list(enumerate(by_name["waiting"]))[1:-3]:
+                point = kept[facts["first"] + place * facts["step"]]
+                words = [by_name[name][place] for name in ("waiting", "crew", "wish", "at most")]
+                known = [point[name] for name in ("depth", "crew", "wish", "max_count")]
+                assert words == [None if one is None else f"{one:,}" for one in known], shown
+            highest = max(int(one) for one in by_name["waiting"] if one)
+            top = float(page.locator("#queue-chart .axis span").first.inner_text())
+            line = page.locator("#queue-chart [data-line=waiting]").get_attribute("d") or ""
+            heights = [float(one) for one in re.findall(r"[ML]\d+ ([\d.]+)", line)]
+            assert min(heights) == pytest.approx(100 - highest / top * 100, abs=0.1)
+
+
+def test_a_chart_is_read_by_pointer_and_by_keys(page: Page, site: Site) -> None:
+    page.goto(site.address)
+    expect(page.locator("#live")).to_have_text("live")
+    plots = page.locator("#queue-chart .plots")
+    facts = json.loads(plots.get_attribute("data-chart") or "")
+    steps = len(facts["lines"][0][1])
+    readout = page.locator("#queue-chart output")
+    plots.focus()
+    page.keyboard.press("Home")
+    first = readout.inner_text()
+    assert "waiting" in first
+    assert page.locator("#queue-chart .cross").first.get_attribute("d") == "M0 0V100"
+    page.keyboard.press("End")
+    assert readout.inner_text() != first
+    assert page.locator("#queue-chart .cross").first.get_attribute("d") == "M1000 0V100"
+    page.keyboard.press("ArrowLeft")
+    wanted = round((steps - 2) / (steps - 1) * 1000)
+    expect(page.locator("#queue-chart .cross").first).to_have_attribute("d", f"M{wanted} 0V100")
+    page.keyboard.press("Escape")
+    box = page.locator("#queue-chart svg").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 1, box["y"] + 20)
+    assert readout.inner_text() == first
+    page.mouse.move(5, 5)
+    expect(page.locator("#queue-chart .cross").first).to_have_attribute("d", "")
+
+
+def test_the_range_is_chosen_by_a_link_and_stays_live(page: Page, site: Site) -> None:
+    page.goto(site.address)
+    page.get_by_role("link", name="6 h").click()
+    expect(page.locator("#queue-chart figcaption")).to_contain_text("last 6 hours")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+
+
+def test_times_are_local_and_say_utc(browser: Browser, complaints: Complaints, site: Site) -> None:
+    with tab(browser, complaints, timezone_id="Asia/Tokyo") as page:
+        page.goto(f"{site.address}/ui/jobs/1")
+        moment = page.locator("main time[title$=UTC]").first
+        utc = datetime.fromisoformat(moment.get_attribute("datetime") or "")
+        shown = moment.inner_text()
+        assert f"{(utc.hour + 9) % 24:02}:{utc.minute:02}:{utc.second:02}" in shown
+        assert moment.get_attribute("title") == f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    assert complaints.said == []

@@ -16,6 +16,7 @@ from musterd.config.outside import HttpScope
 from musterd.web.deps import HttpDeps, TenantAccess
 from musterd.web.samples import Samples
 from musterd.web.ui.live import LiveViews
+from musterd.web.ui.past import PastReader
 from musterd.web.ui.sessions import Sessions
 
 Schema: TypeAlias = Mapping[str, object]
@@ -56,6 +57,7 @@ class Site:
 
     sessions: Sessions  # of people who are signed in
     samples: Samples  # of the queues, over the last minutes
+    past: PastReader  # of the queues, as the stores have it
     live: LiveViews  # those that have readers
 
 

@@ -24,6 +24,7 @@ from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, documen
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
 from musterd.web.deps import HttpDeps
 from musterd.web.pages.layout import ASSETS
+from musterd.web.pages.pictures import RANGES
 from musterd.web.samples import Samples
 from musterd.web.server.answers import framework_refusal
 from musterd.web.server.requests import (
@@ -35,11 +36,13 @@ from musterd.web.server.requests import (
     read_job_id,
     read_limit,
     read_name,
+    read_range,
     read_state,
     read_step,
 )
 from musterd.web.ui import actions, views
 from musterd.web.ui.live import LiveViews
+from musterd.web.ui.past import PastReader
 from musterd.web.ui.sessions import Sessions
 
 TENANT = Param("tenant", "The tenant whose queue is meant; default: `default`.", NAME, read_name)
@@ -77,6 +80,9 @@ STEP = Param(
     " longer kept.",
     {"type": "integer", "minimum": 1, "maximum": 9_999_999}, read_step,
 )  # fmt: skip
+RANGE = Param(
+    "range", "How far back the charts reach.", {"type": "string", "enum": [*RANGES]}, read_range
+)
 WAIT = Param(
     "wait", "`false`: return without waiting for the result.",
     {"type": "boolean", "default": True}, read_flag,
@@ -208,7 +214,7 @@ OPERATIONS: Sequence[Operation] = (
     ),
     Operation(
         "GET", "/", "front", "The web page.", "read", views.VIEWS["overview"].show,
-        {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (TENANT,),
+        {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (RANGE, TENANT),
     ),
     Operation(
         "GET", "/metrics", "metrics", "Metrics for Prometheus.", "metrics", node.metrics,
@@ -271,9 +277,9 @@ UI_OPERATIONS: Sequence[Operation] = (
         STATES, UI_KIND, UI_TARGET, CURSOR, DID),
     _view("/ui/jobs/{id}", "One job.", views.show_job, DID),
     _view("/ui/nodes", "Nodes, duties, workers.", views.VIEWS["nodes"].show),
-    _view("/ui/scaling", "The journal of the supervisor.", views.VIEWS["scaling"].show),
+    _view("/ui/scaling", "The journal of the supervisor.", views.VIEWS["scaling"].show, RANGE),
     _view("/ui/live", "Changes in a view, as server-sent events.", views.live_updates, VIEW,
-        OF_JOB),
+        OF_JOB, RANGE),
     _form("/ui/jobs/confirm", "Says how many jobs are meant, and asks.", actions.confirm),
     _form("/ui/jobs/act", "Acts on the jobs that were confirmed.", actions.act),
     *(
@@ -310,6 +316,7 @@ def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlet
         reading=trio.CapacityLimiter(THREADS_MAX),
         sessions=sessions,
         samples=samples,
+        past=PastReader(),
         live=LiveViews(),
     )
 

@@ -164,7 +164,7 @@ PHASES: ui.Columns[PhaseRecord] = {
     "state": lambda one: ui.badge(one.state.value),
     "progress": lambda one: _bar(rounded(one.progress), f"progress of {one.name}"),
     "attempts": lambda one: ui.number(one.attempts),
-    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "started": lambda one: ui.moment(one.started_at),
     "ran": lambda one: span(one.started_at, one.finished_at),
     "result": lambda one: el("code", cut(one.result, 120))
     if one.result is not None and one.state is PhaseState.SUCCEEDED else None,
@@ -180,7 +180,7 @@ ATTEMPTS: ui.Columns[AttemptRecord] = {
     "attempt": lambda one: ui.number(one.attempt),
     "outcome": lambda one: ui.badge("running" if one.outcome is None else one.outcome.value),
     "worker": lambda one: ui.name_text(_by(one)),
-    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "started": lambda one: ui.moment(one.started_at),
     "ran": lambda one: span(one.started_at, one.finished_at),
     "error": lambda one: el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
 }

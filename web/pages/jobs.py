@@ -148,7 +148,7 @@ def _columns(frame: Frame) -> ui.Columns[JobRecord]:
         "state": state_badge,
         "kind": lambda one: ui.name_text(one.kind),
         "target": lambda one: ui.name_text(one.target or ""),
-        "created (UTC)": lambda one: ui.moment(one.created_at),
+        "created": lambda one: ui.moment(one.created_at),
         "ran": lambda one: span(one.started_at, one.finished_at),
         "attempt": lambda one: ui.number(one.attempt),
         "note": lambda one: el("span", cut(note_of(one), WORDS_WIDTH), class_="note"),

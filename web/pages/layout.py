@@ -175,16 +175,22 @@ def table(
     """A row for each of the first `most`, or `empty`. Scrolls by itself on narrow screens."""
     if empty and not found:
         return el("p", empty, class_="dim")
-    cells = ([cell(one) for cell in columns.values()] for one in found[:most])
+    labels = [head if isinstance(head, str) else None for head in columns]
+    rows = ([cell(one) for cell in columns.values()] for one in found[:most])
     made = el(
         "table",
         el("caption", caption),
         el("thead", el("tr", [el("th", head, scope="col") for head in columns])),
-        el("tbody", [el("tr", [el("td", cell) for cell in row]) for row in cells]),
+        el("tbody", [el("tr", _cells(labels, row)) for row in rows]),
     )
     region = el("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
     more = left_out(most, len(found), what)
     return join(region, el("p", more, class_="dim") if more else None)
+
+
+def _cells(labels: Sequence[str | None], row: Sequence[Content]) -> list[Html]:
+    """On narrow screens each row is a card, and each cell says what it is."""
+    return [el("td", cell, data_label=label) for label, cell in zip(labels, row, strict=True)]
 
 
 def facts(pairs: Sequence[tuple[str, Content]]) -> Html:
@@ -301,6 +307,7 @@ def _footer(frame: Frame) -> Html:
     return el(
         "footer",
         el("span", f"musterd {frame.version}"),
+        el("span", "Times are UTC.", id="zone"),
         el("nav", links, aria_label="For programs"),
     )
 

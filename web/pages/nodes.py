@@ -60,7 +60,7 @@ def _columns(frame: Frame) -> ui.Columns[NodeRecord]:
         "load": lambda one: ui.NOTHING if one.load is None else f"{one.load:.2f}",
         "version": lambda one: ui.name_text(one.version),
         "configuration": _configuration,
-        "started (UTC)": lambda one: ui.moment(one.started_at),
+        "started": lambda one: ui.moment(one.started_at),
     }
 
 

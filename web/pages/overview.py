@@ -14,7 +14,17 @@ from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join, link
+from musterd.web.pages.pictures import (
+    RANGE,
+    KindRow,
+    ended_chart,
+    kinds_table,
+    queue_chart,
+    ranges,
+    times_chart,
+)
 from musterd.web.pages.scaling import act_words, reason_words, stretches
+from musterd.web.picture import Picture
 from musterd.web.samples import SAMPLE_SECONDS, Trend
 
 WORKERS_SHOWN = 20
@@ -37,6 +47,9 @@ class OverviewData:
     trend: Trend
     tenants: Sequence[TenantStatus] = ()
     remarks: Sequence[str] = ()
+    chosen: str = RANGE  # of the charts
+    picture: Picture | None = None  # None = the store does not answer
+    kinds: Sequence[KindRow] | None = None  # likewise
 
 
 TILES = {
@@ -64,17 +77,34 @@ def overview(frame: Frame, data: OverviewData) -> View:
         # Screen readers announce this when it changes; the rest only when visited.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
         ui.regions(parts, "verdict", "queue", "remarks"),
+        el(
+            "div",
+            ui.card(
+                "Queue and crew",
+                ranges(frame, "/", data.chosen),
+                ui.regions(parts, "chart-queue"),
+            ),
+            ui.card("Why this crew size", ui.regions(parts, "decisions")),
+            class_="first",
+        ),
         el("div", tiles, class_="tiles"),
+        ui.card("Kinds", ui.regions(parts, "kinds")),
+        el(
+            "div",
+            ui.card("Jobs that ended", ui.regions(parts, "chart-ended")),
+            ui.card("Wait and run", ui.regions(parts, "chart-times")),
+            class_="pair",
+        ),
         el(
             "div",
             ui.card("Jobs", ui.regions(parts, "states")),
-            ui.card("Why this crew size", ui.regions(parts, "decisions")),
+            ui.card("At work on this node", ui.regions(parts, "workers")),
             class_="pair",
         ),
-        ui.card("At work on this node", ui.regions(parts, "workers")),
         ui.card("Tenants", ui.regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
-    return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
+    live = frame.at("/ui/live", view="overview", range=data.chosen)
+    return View("overview", "Overview", content, live=live)
 
 
 def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
@@ -92,6 +122,10 @@ def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
         "queue": _queue(frame, data.counts),
         "remarks": _remarks(data.remarks),
         **_tiles(data),
+        "chart-queue": queue_chart(data.picture, data.chosen),
+        "chart-ended": ended_chart(data.picture, data.chosen),
+        "chart-times": times_chart(data.picture, data.chosen),
+        "kinds": kinds_table(frame, data.kinds),
         "states": _states(frame, data.counts),
         "workers": _workers(frame, data.workers),
         "tenants-list": _tenants(data.tenants),
@@ -194,16 +228,16 @@ def _states(frame: Frame, counts: Counts | None) -> Html:
             frame.at("/ui/jobs", state=one.value), ui.badge(one.value), data_key=one.value
         ),
         "jobs": lambda one: el("span", ui.number(counts.by_state.get(one, 0)), class_="count"),
-        "share": lambda one: _share(counts.by_state.get(one, 0) / total),
+        "share": lambda one: _share(counts.by_state.get(one, 0) / total, one),
     }
     ever = f"{plural(counts.enqueued_total, 'job')} enqueued so far"
     return join(ui.table("Jobs by state", [*JobState], columns), el("p", ever, class_="dim"))
 
 
-def _share(share: float) -> Html:
+def _share(share: float, state: JobState) -> Html:
     percent = round(share * 100)
     shown = f"{percent} %" if percent or not share else "< 1 %"
-    bar = el("rect", width=str(round(share * 100, 1)), height="6", class_="bar")
+    bar = el("rect", width=str(round(share * 100, 1)), height="6", class_=f"bar {state.value}")
     svg = el("svg", bar, viewBox="0 0 100 6", preserveAspectRatio="none", aria_hidden="true")
     return el("span", svg, el("span", shown, class_="dim"), class_="share")
 

@@ -13,6 +13,8 @@ from musterd.store.event_types import acts_text
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join
+from musterd.web.pages.pictures import RANGE, queue_chart, ranges
+from musterd.web.picture import Picture
 
 LINES_SHOWN = 60
 
@@ -21,16 +23,30 @@ LINES_SHOWN = 60
 class ScalingData:
     crew: TenantStatus
     decisions: Sequence[Decision]
+    chosen: str = RANGE  # of the chart
+    picture: Picture | None = None  # None = the store does not answer
 
 
 def scaling(frame: Frame, data: ScalingData) -> View:
-    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data)))
-    return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
+    parts = parts_of(frame, data)
+    content = (
+        el("h1", "Scaling"),
+        ui.regions(parts, "now"),
+        ui.card(
+            "Queue and crew",
+            ranges(frame, "/ui/scaling", data.chosen),
+            ui.regions(parts, "chart-queue"),
+        ),
+        ui.regions(parts, "journal"),
+    )
+    live = frame.at("/ui/live", view="scaling", range=data.chosen)
+    return View("scaling", "Scaling", content, live=live)
 
 
 def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
     return {
         "now": ui.card("Now", _now(data)),
+        "chart-queue": queue_chart(data.picture, data.chosen),
         "journal": ui.card("Journal", _journal(data.decisions)),
     }
 
@@ -87,7 +103,7 @@ def _done(one: Stretch) -> Html:
 
 
 COLUMNS: ui.Columns[Stretch] = {
-    "at (UTC)": lambda one: ui.moment(datetime.fromtimestamp(one.last.at, UTC)),
+    "at": lambda one: ui.moment(datetime.fromtimestamp(one.last.at, UTC)),
     "done": _done,
     "crew": lambda one: f"{ui.number(one.last.size_before)} → {ui.number(one.last.desired)}",
     "seen": lambda one: el("span", reason_words(one.last).partition(";")[0], class_="note"),

@@ -38,6 +38,8 @@ function swap(region, html) {
   region.querySelectorAll(".scroll, pre").forEach((each, index) => {
     if (scrolled[index]) [each.scrollLeft, each.scrollTop] = scrolled[index];
   });
+  tellLocally(region);
+  restoreReadOuts(region);
   if (!focused) return;
   const again = [...region.querySelectorAll("a, button, summary, [tabindex]")].find((each) =>
     key ? keyOf(each) === key : label && each.getAttribute("aria-label") === label);
@@ -124,6 +126,99 @@ function look() {
     follow();
   }
 }
+
+// A chart's read-out: by pointer, by touch, and by arrow keys. What is drawn is drawn already.
+const chosen = new Map(); // by chart: which step, so that it stays when the chart is drawn anew
+
+function stepsOf(plots) {
+  const facts = JSON.parse(plots.dataset.chart);
+  return { facts, count: facts.lines.length ? facts.lines[0][1].length : 0 };
+}
+
+function localTime(seconds) {
+  return new Date(seconds * 1000).toLocaleString(undefined,
+    { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+}
+
+function readOut(plots, step, spoken) {
+  const { facts, count } = stepsOf(plots);
+  const figure = plots.closest("figure");
+  const output = figure.querySelector("output");
+  if (step === null || !count) {
+    chosen.delete(figure.id);
+    for (const cross of plots.querySelectorAll(".cross")) cross.setAttribute("d", "");
+    return;
+  }
+  const place = Math.max(0, Math.min(count - 1, step));
+  chosen.set(figure.id, place);
+  const from = facts.first + place * facts.step;
+  const values = facts.lines.map(([name, all]) => name + " " + (all[place] === null ? "–" : all[place]));
+  const marks = facts.marks.filter(([at]) => at >= from && at < from + facts.step).map(([, words]) => words);
+  output.setAttribute("aria-live", spoken ? "polite" : "off");
+  output.textContent = localTime(from) + ": " + [...values, ...marks].join(", ");
+  const x = Math.round((place / Math.max(1, count - 1)) * 1000);
+  for (const cross of plots.querySelectorAll(".cross")) cross.setAttribute("d", "M" + x + " 0V100");
+}
+
+function plotsOf(event) {
+  return event.target instanceof Element ? event.target.closest(".plots") : null;
+}
+
+function point(event) {
+  const plots = plotsOf(event);
+  if (!plots) return;
+  const box = plots.querySelector("svg").getBoundingClientRect();
+  const { count } = stepsOf(plots);
+  readOut(plots, Math.round(((event.clientX - box.left) / box.width) * (count - 1)), false);
+}
+
+document.addEventListener("pointermove", point);
+document.addEventListener("pointerdown", point);
+document.addEventListener("pointerout", (event) => {
+  const plots = plotsOf(event);
+  if (plots && !plots.contains(event.relatedTarget) && event.pointerType === "mouse") readOut(plots, null, false);
+});
+document.addEventListener("keydown", (event) => {
+  const plots = plotsOf(event);
+  if (!plots || plots !== document.activeElement) return;
+  const { count } = stepsOf(plots);
+  const now = chosen.has(plots.closest("figure").id) ? chosen.get(plots.closest("figure").id) : count - 1;
+  const to = { ArrowLeft: now - 1, ArrowRight: now + 1, PageUp: now - 10, PageDown: now + 10, Home: 0, End: count - 1 }[event.key];
+  if (event.key === "Escape") readOut(plots, null, false);
+  if (to === undefined) return;
+  event.preventDefault();
+  readOut(plots, to, true);
+});
+
+function restoreReadOuts(region) {
+  for (const plots of region.querySelectorAll(".plots")) {
+    const id = plots.closest("figure").id;
+    if (chosen.has(id)) readOut(plots, chosen.get(id), false);
+  }
+}
+
+// Times are of the reader's own clock; UTC is what the element says, and its title.
+function tellLocally(region) {
+  for (const each of region.querySelectorAll("time[datetime]")) {
+    const at = new Date(each.dateTime);
+    if (isNaN(at) || each.dataset.local) continue;
+    each.dataset.local = "1";
+    const utc = each.dateTime.replace("T", " ").replace("Z", " UTC");
+    if (/ago$/.test(each.textContent)) { each.title = utc; continue; }
+    const pad = (number) => String(number).padStart(2, "0");
+    const day = at.getFullYear() + "-" + pad(at.getMonth() + 1) + "-" + pad(at.getDate());
+    const clock = pad(at.getHours()) + ":" + pad(at.getMinutes());
+    const old = each.textContent;
+    const words = each.dataset.short !== undefined
+      ? (old.includes(" ") ? at.toLocaleDateString(undefined, { day: "2-digit", month: "short" }) + " " + clock : clock)
+      : (/^\d\d:\d\d:\d\d/.test(old) ? "" : day + " ") + clock + ":" + pad(at.getSeconds());
+    each.textContent = words;
+    each.title = utc;
+  }
+}
+tellLocally(document);
+const zone = document.getElementById("zone");
+if (zone) zone.textContent = "Times are yours; UTC is in their titles.";
 
 if (place && light) {
   document.addEventListener("visibilitychange", look);

@@ -22,6 +22,7 @@ from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.lifecycle import JobState
 from musterd.web.api.operation import JSON_TYPE, TIME_LIMIT, Call, Operation, Param, Site
 from musterd.web.deps import TenantAccess, may
+from musterd.web.pages.pictures import RANGES
 from musterd.web.server.answers import (
     AUDITED,
     RequestRefused,
@@ -169,6 +170,13 @@ def read_flag(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError(f"found {text!r}, wanted true or false")
     return text == "true"
+
+
+def read_range(text: str) -> str:
+    """How far back a chart reaches."""
+    if text in RANGES:
+        return text
+    raise ValueError(f"found {text!r}, wanted {either([*RANGES])}")
 
 
 def read_step(text: str) -> int:

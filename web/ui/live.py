@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from musterd.web.pages.layout import Html
+from musterd.web.pages.pictures import RANGE
 
 LOOK_SECONDS = 0.3  # at least, between two looks at one view
 LOOKS_PER_SECOND = 20  # of all views together: the more views, the less often each is made
@@ -33,6 +34,7 @@ class Key:
     tenant: str
     may_act: bool
     job_id: int | None = None
+    chosen: str = RANGE  # of its charts
 
 
 @attrs.define(eq=False)

@@ -24,6 +24,7 @@ from musterd.web.deps import TenantAccess
 from musterd.web.pages import job, jobs, nodes, overview, scaling
 from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
+from musterd.web.pages.pictures import RANGE
 from musterd.web.server import requests
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
 from musterd.web.server.places import Connection
@@ -81,7 +82,7 @@ async def live_updates(call: Call) -> Response:
     frame, view, job_id = frame_of(call), call.text("view") or "", call.number("id")
     if (view == "job") != (job_id is not None):
         raise invalid("id: wanted with view=job, and only there")
-    key = Key(view, frame.tenant, frame.may_act, job_id)
+    key = Key(view, frame.tenant, frame.may_act, job_id, chosen_of(call))
     take_reader_place(call.request)
     may_look = cast("Callable[[], bool]", call.request.scope[RECHECK])
 
@@ -98,7 +99,7 @@ async def _parts(site: Site, frame: Frame, key: Key) -> Parts | None:
         raise Gone
     if key.job_id is not None:
         return await _job_parts(frame, tenant, key.job_id)
-    return await VIEWS[key.view].parts(frame, site, tenant)
+    return await VIEWS[key.view].parts(frame, site, tenant, key.chosen)
 
 
 async def _job_parts(frame: Frame, tenant: TenantAccess, job_id: int) -> Parts | None:
@@ -159,17 +160,27 @@ def crew_of(site: Site, tenant: TenantAccess) -> TenantStatus:
     return next((one for one in crews if one.name == tenant.name), crews[0])
 
 
-async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewData:
+def chosen_of(call: Call) -> str:
+    """How far back the charts reach."""
+    return call.text("range") or RANGE
+
+
+async def read_overview(site: Site, tenant: TenantAccess, chosen: str) -> overview.OverviewData:
     counts = await in_time_or_none(tenant.engine.queue.counts)
-    remarks = None if counts is None else await in_time_or_none(tenant.remarks)
+    remarks, picture, kinds = None, None, None
+    if counts is not None:
+        remarks = await in_time_or_none(tenant.remarks)
+        picture = await site.past.picture(tenant, chosen)
+        promised_seconds = site.deps.node.settings.scaling.max_wait_seconds
+        kinds = await site.past.kinds(tenant, promised_seconds)
     status = site.deps.node.status()
     return overview.OverviewData(
         status, crew_of(site, tenant), counts, tenant.workers(), tenant.decisions(),
-        site.samples.trend(tenant.name), status.tenants, remarks or (),
+        site.samples.trend(tenant.name), status.tenants, remarks or (), chosen, picture, kinds,
     )  # fmt: skip
 
 
-async def read_nodes(_site: Site, tenant: TenantAccess) -> nodes.NodesData:
+async def read_nodes(_site: Site, tenant: TenantAccess, _chosen: str) -> nodes.NodesData:
     found, duties = None, None
     with trio.move_on_after(STORE_SECONDS):
         found = await in_time_or_none(tenant.engine.nodes.all)
@@ -177,25 +188,27 @@ async def read_nodes(_site: Site, tenant: TenantAccess) -> nodes.NodesData:
     return nodes.NodesData(found, duties, tenant.workers())
 
 
-async def read_scaling(site: Site, tenant: TenantAccess) -> scaling.ScalingData:
-    await trio.lowlevel.checkpoint()
-    return scaling.ScalingData(crew_of(site, tenant), tenant.decisions())
+async def read_scaling(site: Site, tenant: TenantAccess, chosen: str) -> scaling.ScalingData:
+    picture = await site.past.picture(tenant, chosen)
+    return scaling.ScalingData(crew_of(site, tenant), tenant.decisions(), chosen, picture)
 
 
 @frozen
 class _TenantView(Generic[T]):
     """A view of a whole tenant: how its data are read, and how it looks."""
 
-    read: Callable[[Site, TenantAccess], Awaitable[T]]
+    read: Callable[[Site, TenantAccess, str], Awaitable[T]]
     whole: Callable[[Frame, T], View]
     changing: Callable[[Frame, T], Parts]
 
     async def show(self, call: Call) -> Response:
         frame = frame_of(call)
-        return page_answer(frame, self.whole(frame, await self.read(call.site, call.tenant)))
+        return page_answer(
+            frame, self.whole(frame, await self.read(call.site, call.tenant, chosen_of(call)))
+        )
 
-    async def parts(self, frame: Frame, site: Site, tenant: TenantAccess) -> Parts:
-        return self.changing(frame, await self.read(site, tenant))
+    async def parts(self, frame: Frame, site: Site, tenant: TenantAccess, chosen: str) -> Parts:
+        return self.changing(frame, await self.read(site, tenant, chosen))
 
 
 VIEWS: Mapping[str, _TenantView[Any]] = {
