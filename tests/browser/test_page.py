@@ -259,6 +259,7 @@ def test_charts_are_drawn_from_what_the_store_has_kept(
             line = page.locator("#queue-chart [data-line=waiting]").get_attribute("d") or ""
             heights = [float(one) for one in re.findall(r"[ML]\d+ ([\d.]+)", line)]
             assert min(heights) == pytest.approx(100 - highest / top * 100, abs=0.1)
+        page.goto("about:blank")  # before its daemon goes
 
 
 def test_a_chart_is_read_by_pointer_and_by_keys(page: Page, site: Site) -> None:
