@@ -153,7 +153,8 @@ begin
     end if;
 end $$;
 
--- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC).
+-- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC). And no
+-- job starts before it was made, nor before one that its node started earlier: one made in a year would put off all of them.
 create function {schema}.refuse_times(job {schema}.job_rows) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -168,6 +169,10 @@ begin
     limit 1;
     if found then
         raise exception 'job %: % is %, wanted a time of the years 1 to 9999', job.id, name, moment using errcode = 'check_violation';
+    end if;
+    if job.created_at > statement_timestamp() + interval '1 minute' then
+        raise exception 'job %: created_at is %, which is yet to come; run_at says when it may start', job.id, job.created_at
+            using errcode = 'check_violation';
     end if;
 end $$;
 
@@ -203,6 +208,7 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
             new.changed_at, new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
         or greatest(new.run_at, new.created_at, new.started_at, new.finished_at, new.requested_at, new.cleared_at, new.stale_at,
             new.changed_at, new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00'
+        or new.created_at > statement_timestamp() + interval '1 minute'
         or pg_column_size(new.payload) > 1048576
         or (pg_column_compression(new.payload) is not null and octet_length(new.payload::text) > 1048576)
         or ((pg_column_size(new.payload) > 400 or pg_column_compression(new.payload) is not null)
@@ -219,8 +225,9 @@ begin
         raise exception 'job %: attempt is %, % forgiven, wanted 0 to 2000000000', new.id, new.attempt, new.forgiven
             using errcode = 'check_violation';
     end if;
-    perform {schema}.refuse_times(new);
-    if tg_name = 'job_rows_refuse_payload' then
+    if tg_name <> 'job_rows_refuse_payload' then
+        perform {schema}.refuse_times(new);
+    else
         perform {schema}.refuse_payload(new.payload);
     end if;
     return null;
@@ -240,7 +247,8 @@ create trigger job_rows_refuse_change
         or least(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,
             new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
         or greatest(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,
-            new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00')
+            new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00'
+        or (new.created_at <> old.created_at and new.created_at > statement_timestamp() + interval '1 minute'))
     execute function {schema}.refuse_change();
 
 create trigger job_rows_refuse_payload after update of payload on {schema}.job_rows for each row
