@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.contract.rigs import SCHEMA, PostgresRig, put
+from tests.contract.rigs import SCHEMA, PostgresRig, put, take
 
 ATTEMPT = "insert into attempts (job_id, attempt, outcome, started_at, finished_at) values"
 PHASE = "insert into job_phases (job_id, place, name, attempts, started_at, finished_at) values"
@@ -58,3 +58,21 @@ async def test_a_payload_from_a_table_is_searched_for_depth_however_small_it_is_
         ):
             with pytest.raises(psycopg.errors.CheckViolation, match="nested more than 64 deep"):
                 connection.execute(statement.encode())
+
+
+async def test_a_job_is_not_made_in_a_year(postgres_rig: PostgresRig) -> None:
+    """No start is before its job was made, nor before an earlier start of its node: one such row
+    put off all that followed.
+    """
+    rig = postgres_rig
+    await put(rig.engine, 0)
+    later, wanted = "now() + interval '1 year'", "created_at is .*, which is yet to come"
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        for statement in (
+            f"insert into {SCHEMA}.job_rows (kind, created_at) values ('a', {later})",
+            f"insert into {SCHEMA}.jobs (kind, created_at) values ('a', {later})",
+            f"update {SCHEMA}.job_rows set created_at = {later}",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
+                connection.execute(statement.encode())
+    assert len(await take(rig.engine)) == 1

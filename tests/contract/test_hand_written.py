@@ -410,23 +410,6 @@ async def test_no_time_of_a_job_is_one_that_no_client_can_read(
     assert len(await take(rig.engine)) == 1
 
 
-async def test_a_job_is_not_made_in_a_year(rig: PostgresRig) -> None:
-    """No start is before its job was made, nor before an earlier start of its node: one such row
-    put off all that followed.
-    """
-    await put(rig.engine, 0)
-    later, wanted = "now() + interval '1 year'", "created_at is .*, which is yet to come"
-    with psycopg.connect(rig.url, autocommit=True) as connection:
-        for statement in (
-            f"insert into {SCHEMA}.job_rows (kind, created_at) values ('a', {later})",
-            f"insert into {SCHEMA}.jobs (kind, created_at) values ('a', {later})",
-            f"update {SCHEMA}.job_rows set created_at = {later}",
-        ):
-            with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
-                connection.execute(statement.encode())
-    assert len(await take(rig.engine)) == 1
-
-
 NESTED = "(repeat('[', 300) || repeat(']', 300))::jsonb"
 
 

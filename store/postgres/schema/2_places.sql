@@ -217,7 +217,9 @@ begin
     end loop;
 end $$;
 
--- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at.
+-- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at. Of several that
+-- are made at once, those that are due and whose target another job has are never in a claim's way: they go behind it, and at the
+-- commit that is looked at again (see stay_behind in 3_targets.sql). One by one, claims put them there as they come.
 create function {schema}.note_new_jobs() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -226,6 +228,8 @@ declare
     stretch integer;  -- jobs in one: a small batch is cut finer, so that several nodes may take from it at once
     pending constant jsonb := '{"state": "pending"}';
     channel text;
+    taken text[];  -- targets that other jobs have
+    moment constant timestamptz := clock_timestamp();
 begin
     select count(*)::integer as number, count(*) filter (where state = 'pending')::integer as held, count(target) as targets,
            min(id) as first_id, max(id) as last_id,
@@ -256,11 +260,27 @@ begin
                 select arrived.priority, arrived.run_at, first_id, least(arrived.last_id, first_id + stretch - 1), arrived.kind
                 from generate_series(arrived.first_id, arrived.last_id, stretch) as part (first_id);
             else
+                -- What an older snapshot shows of a target cannot be looked at again.
+                if arrived.targets > 0 and current_setting('transaction_isolation') = 'read committed' then
+                    select array_agg(holder.target) into taken from {schema}.target_holders holder
+                        where not holder.reserved and holder.target in (select target from new_rows);
+                end if;
+                if taken is not null then
+                    with behind as (
+                        insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+                        select 'behind', target, priority, run_at, id, id, kind, target
+                        from new_rows join unnest(taken) as held (target) using (target)
+                        where state = 'queued' and run_at <= moment
+                        returning first_id
+                    )
+                    insert into {schema}.newly_behind (targets, ids) select taken, array_agg(first_id) from behind having count(*) > 0;
+                end if;
                 insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
                 select priority, run_at, min(id), max(id), kind, target
                 from (select priority, run_at, kind, target, id, case when target is not null then id end as alone,
                              id - row_number() over (partition by priority, run_at, kind, target order by id) as island
-                      from new_rows where state = 'queued') neighbour
+                      from new_rows left join unnest(taken) as held (held_target) on held_target = target
+                      where state = 'queued' and (held_target is null or run_at > moment)) neighbour
                 group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
             end if;
             if arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are

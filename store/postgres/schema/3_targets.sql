@@ -119,3 +119,44 @@ begin
         end;
     end loop;
 end $$;
+
+-- Jobs that were set behind when they were made, until their commit.
+create table {schema}.newly_behind (
+    id      bigint generated always as identity primary key,
+    targets text[] not null,
+    ids     bigint[] not null
+);
+
+-- At the commit of new jobs that were set behind: whoever has their target now will pass it on to them, since the row that says
+-- so is held until they can be seen, and changes, so that a transaction with an older snapshot notices. Where that row is gone,
+-- promises the target to another already, or is in somebody's hands, they go where claims look. It waits for nobody, and
+-- nobody waits for more than a commit: the transaction in which jobs are made may be long.
+create function {schema}.stay_behind() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    taken text[];
+begin
+    with held as (
+        select h.target from {schema}.target_holders h where h.target = any(new.targets) and not h.reserved
+        order by h.target for no key update skip locked
+    ),
+    told as (
+        update {schema}.target_holders h set job_id = h.job_id from held where h.target = held.target returning h.target
+    )
+    select coalesce(array_agg(told.target), '{}') into taken from told;
+    if cardinality(taken) < cardinality(new.targets) then
+        with back as (
+            delete from {schema}.waiting w using {schema}.job_rows job
+            where job.id = any(new.ids) and job.target <> all (taken) and w.room = 'behind' and w.name = job.target
+              and w.priority = job.priority and w.run_at = job.run_at and w.first_id = job.id
+            returning w.priority, w.run_at, w.first_id, w.kind, w.target
+        )
+        insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+        select priority, run_at, first_id, first_id, kind, target from back;
+    end if;
+    delete from {schema}.newly_behind known where known.id = new.id;
+    return null;
+end $$;
+
+create constraint trigger newly_behind_stay after insert on {schema}.newly_behind
+    deferrable initially deferred for each row execute function {schema}.stay_behind();
