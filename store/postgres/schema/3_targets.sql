@@ -140,10 +140,10 @@ begin
         select h.target from {schema}.target_holders h where h.target = any(new.targets) and not h.reserved
         order by h.target for no key update skip locked
     ),
-    told as (
+    changed as (
         update {schema}.target_holders h set job_id = h.job_id from held where h.target = held.target returning h.target
     )
-    select coalesce(array_agg(told.target), '{}') into taken from told;
+    select coalesce(array_agg(changed.target), '{}') into taken from changed;
     if cardinality(taken) < cardinality(new.targets) then
         with back as (
             delete from {schema}.waiting w using {schema}.job_rows job
