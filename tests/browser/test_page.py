@@ -19,7 +19,10 @@ from tests.support.command import Home, eventually
 from tests.support.http_client import ask
 from tests.support.past_of_a_shop import fill
 
-VIEWS = ("/", "/ui/jobs", "/ui/jobs/1", "/ui/jobs/4", "/ui/nodes", "/ui/scaling", "/ui/jobs/999")
+VIEWS = (
+    *("/", "/ui/jobs", "/ui/jobs/1", "/ui/jobs/4", "/ui/nodes", "/ui/scaling", "/ui/jobs/999"),
+    *("/ui/schedules", "/ui/failures", "/ui/configuration"),
+)
 LIVE_SECONDS = 1.0
 
 

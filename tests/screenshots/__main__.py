@@ -28,6 +28,9 @@ VIEWS = {
     "job": "/ui/jobs/3",
     "nodes": "/ui/nodes",
     "scaling": "/ui/scaling",
+    "schedules": "/ui/schedules",
+    "failures": "/ui/failures",
+    "configuration": "/ui/configuration",
 }
 LOOKS = {
     "light": ("light", (1280, 900)),

@@ -95,11 +95,15 @@ ROWS_MAX = 100  # of a table
 NAME_WIDTH = 80  # characters of a name that are shown; its title has more
 TITLE_WIDTH = 400
 NOTHING = "\N{EN DASH}"  # where there is no value
+CONFIGURATION = "configuration"  # only for those who may act
 VIEWS = (
     ("overview", "Overview", "/"),
     ("jobs", "Jobs", "/ui/jobs"),
     ("nodes", "Nodes", "/ui/nodes"),
     ("scaling", "Scaling", "/ui/scaling"),
+    ("schedules", "Schedules", "/ui/schedules"),
+    ("failures", "Failures", "/ui/failures"),
+    (CONFIGURATION, "Configuration", "/ui/configuration"),
 )
 PROGRAMS = ("/metrics", "/status", "/openapi.json")  # what programs read
 
@@ -261,6 +265,7 @@ def _header(frame: Frame, view: View) -> Html:
     places = [
         link(frame.at(path), title, aria_current="page" if name == view.name else None)
         for name, title, path in VIEWS
+        if frame.may_act or name != CONFIGURATION
     ]
     live = el("span", id="live", class_="live", role="status", hidden=True) if view.live else None
     return el(

@@ -13,10 +13,13 @@ import trio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from musterd.manager.duties.schedules import firing_of
 from musterd.store import bulk
 from musterd.store.bulk import Tally
 from musterd.store.control import Selection, states_for
+from musterd.store.input import check_payload
 from musterd.store.lifecycle import Action
+from musterd.store.schedules import Wish
 from musterd.web.api.jobs import control, id_of
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
@@ -25,6 +28,7 @@ from musterd.web.pages.layout import after_sign_in, sign_in_view
 from musterd.web.server import requests
 from musterd.web.server.answers import (
     AUDITED,
+    RequestRefused,
     frame_of,
     invalid,
     page_answer,
@@ -35,6 +39,7 @@ from musterd.web.server.requests import check_type, read_body, tenant_access
 from musterd.web.ui.sessions import cookie, session_id_of
 
 T = TypeVar("T")
+SCHEDULE_WISHES: Mapping[str, Wish] = {"pause": "pause", "resume": "resume"}
 SURVEY_SECONDS = 5.0  # then the question says "or more"
 ACT_SECONDS = 8.0  # then the page says how far it is, and asks whether to go on
 
@@ -117,6 +122,29 @@ async def _read_call(call: Call) -> tuple[Call, Form]:
     tenant = tenant_access(call.site, form.name("tenant"))
     call.request.scope[AUDITED]["tenant"] = tenant.name
     return attrs.evolve(call, tenant=tenant), form
+
+
+async def act_on_schedule(call: Call) -> Response:
+    """Pauses or resumes it, or makes a job of it now, and leads to that."""
+    call, form = await _read_call(call)
+    frame, engine = frame_of(call), call.tenant.engine
+    name, act = form.text("schedule"), form.text("act")
+    schedule = call.tenant.schedules().get(name)
+    if schedule is None:
+        raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no schedule {name!r}")
+    call.request.scope[AUDITED] |= {"action": act, "schedule": name}
+    wish = SCHEDULE_WISHES.get(act)
+    if wish is not None:
+        await engine.schedules.steer(wish, name)
+        return redirect(frame.at("/ui/schedules"))
+    if act != "run":
+        raise invalid("act: wanted pause, resume or run")
+    catalog = call.tenant.catalog()
+    if schedule.kind not in catalog:
+        raise invalid(f"schedule {name!r}: there is no kind {schedule.kind!r}")
+    check_payload(schedule.payload, call.tenant.limits)
+    fired = await engine.schedules.fire(firing_of(schedule, catalog, None))
+    return redirect(frame.at(f"/ui/jobs/{fired.job_id}"))
 
 
 async def sign_in(call: Call) -> Response:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import trio
 from attrs import frozen
 from starlette.responses import Response
 
+from musterd.config.load import load
+from musterd.config.show import in_effect
 from musterd.manager.node.status import TenantStatus
 from musterd.store.errors import StoreError
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
+from musterd.store.overview import OverviewFilter
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
 from musterd.web.api.jobs import id_of, no_such_job, page_of
 from musterd.web.api.node import EventStream
 from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
-from musterd.web.pages import job, jobs, nodes, overview, scaling
+from musterd.web.pages import (
+    configuration,
+    failures,
+    job,
+    jobs,
+    nodes,
+    overview,
+    scaling,
+    schedules,
+)
 from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
 from musterd.web.pages.pictures import RANGE
@@ -193,6 +207,38 @@ async def read_scaling(site: Site, tenant: TenantAccess, chosen: str) -> scaling
     return scaling.ScalingData(crew_of(site, tenant), tenant.decisions(), chosen, picture)
 
 
+async def read_schedules(
+    _site: Site, tenant: TenantAccess, _chosen: str
+) -> schedules.SchedulesData:
+    own = tenant.schedules()
+    names = sorted(own)[: schedules.SHOWN]
+    records = await in_time_or_none(partial(tenant.engine.schedules.know, names)) if names else []
+    return schedules.SchedulesData(own, records)
+
+
+async def read_failures(_site: Site, tenant: TenantAccess, _chosen: str) -> failures.FailuresData:
+    looked = failures.LOOKED
+    which = OverviewFilter((JobState.FAILED,), bound=looked, span=looked)
+    found = await in_time_or_none(partial(tenant.engine.overview.jobs, which))
+    return failures.FailuresData(None if found is None else found.jobs)
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, object]]:
+    return in_effect(load(None, {}, [], system_file=Path(os.devnull)).settings)
+
+
+async def show_configuration(call: Call) -> Response:
+    """For those who may act: as `GET /config`."""
+    await trio.lowlevel.checkpoint()
+    node = call.site.deps.node
+    now = node.status()
+    data = configuration.ConfigurationData(
+        in_effect(node.settings), _shipped(), now.generation, now.reload_faults
+    )
+    return page_answer(frame_of(call), configuration.configuration(data))
+
+
 @frozen
 class _TenantView(Generic[T]):
     """A view of a whole tenant: how its data are read, and how it looks."""
@@ -215,6 +261,8 @@ VIEWS: Mapping[str, _TenantView[Any]] = {
     "overview": _TenantView(read_overview, overview.overview, overview.parts_of),
     "nodes": _TenantView(read_nodes, nodes.nodes, nodes.parts_of),
     "scaling": _TenantView(read_scaling, scaling.scaling, scaling.parts_of),
+    "schedules": _TenantView(read_schedules, schedules.schedules, schedules.parts_of),
+    "failures": _TenantView(read_failures, failures.failures, failures.parts_of),
 }
 
 

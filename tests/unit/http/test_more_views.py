@@ -1,0 +1,173 @@
+"""Schedules, failures and the configuration on the page."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from musterd.config.credentials import BearerToken
+from musterd.store.jobs import JobFilter, NewJob
+from musterd.store.lifecycle import JobState
+from musterd.store.overview import OverviewJob
+from musterd.store.schedules import ScheduleRecord
+from musterd.web.pages.configuration import ConfigurationData, settings_of
+from musterd.web.pages.failures import LOOKED, FailuresData, failures, groups_of
+from musterd.web.pages.layout import Frame, document
+from musterd.web.pages.schedules import SchedulesData, schedules
+from tests.support.browsing import Browser
+from tests.support.web_scene import SCHEDULES, serving
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+FRAME = Frame("n1", "1")
+READER = Frame("n1", "1", may_act=False)
+
+
+def failed(job_id: int, kind: str, error_type: str, message: str = "boom") -> OverviewJob:
+    error = json.dumps({"type": error_type, "message": message})
+    at = NOON - timedelta(minutes=100 - job_id)
+    return OverviewJob(
+        job_id, kind, JobState.FAILED, None, 0, 1, 1, 0, at, at, at, at, None, None, None, None,
+        None, error, None, False, False,
+    )  # fmt: skip
+
+
+def record(
+    name: str, paused_at: datetime | None = None, last_job_id: int | None = None
+) -> ScheduleRecord:
+    return ScheduleRecord(name, NOON, None, last_job_id, None, 0, 0, 0, paused_at, NOON)
+
+
+def test_failures_are_grouped_by_kind_and_type_with_the_latest_as_example() -> None:
+    jobs = [
+        failed(9, "mail", "timeout", "latest"), failed(8, "mail", "timeout"),
+        failed(7, "mail", "ValueError"), failed(6, "report", "timeout"),
+        failed(5, "mail", "timeout"),
+    ]  # fmt: skip
+    first, *others = groups_of(jobs)
+    assert (first.kind, first.error_type, first.count) == ("mail", "timeout", 3)
+    assert first.example_id == 9
+    assert first.first_at == jobs[4].finished_at
+    assert first.last_at == jobs[0].finished_at
+    assert "latest" in first.message
+    assert [(one.kind, one.error_type, one.count) for one in others] == [
+        ("mail", "ValueError", 1), ("report", "timeout", 1),
+    ]  # fmt: skip
+
+
+def test_what_others_wrote_is_text() -> None:
+    evil = "<b>bold</b>"
+    text = document(FRAME, failures(FRAME, FailuresData([failed(1, evil, evil, evil)])))
+    assert evil not in text
+    assert "&lt;b&gt;bold" in text
+
+
+def test_an_error_that_is_no_json_has_no_type() -> None:
+    one = failed(1, "a", "b")._replace(error='{"type": "cut of')
+    assert groups_of([one])[0].error_type == ""
+
+
+def test_without_a_store_views_say_so() -> None:
+    assert "the store does not answer" in document(FRAME, failures(FRAME, FailuresData(None)))
+    shown = schedules(FRAME, SchedulesData(SCHEDULES, None))
+    assert "the store does not answer" in document(FRAME, shown)
+
+
+def test_schedules_show_their_next_slots_unless_they_are_paused() -> None:
+    records = [record("nightly"), record("pulse", paused_at=NOON, last_job_id=7)]
+    text = document(FRAME, schedules(FRAME, SchedulesData(SCHEDULES, records)))
+    assert [one in text for one in ("2026-07-02 02:30:00", "2026-07-04 02:30:00")] == [True, True]
+    assert "2026-07-05" not in text
+    assert text.count('value="run"') == 1  # a paused one is resumed first
+    assert text.count('value="resume"') == 1
+    assert "every 90" in text
+    assert "7 deleted" in text
+
+
+def test_a_reader_sees_no_buttons_and_no_configuration() -> None:
+    text = document(READER, schedules(READER, SchedulesData(SCHEDULES, [record("pulse")])))
+    assert "<button" not in text.partition("<main")[2]
+    assert "/ui/configuration" not in text
+    assert "/ui/configuration" in document(FRAME, schedules(FRAME, SchedulesData({}, [])))
+
+
+def test_settings_say_whether_they_are_as_shipped_and_when_a_change_applies() -> None:
+    data = ConfigurationData(
+        {
+            "workers": {"max_count": 12, "poll_interval_ms": 250},
+            "tenants": {"acme": {"schema": "a", "workers": {"max_count": 3}}},
+        },
+        {"workers": {"max_count": 8, "poll_interval_ms": 250}},
+        1,
+    )
+    found = {one.key: one for one in settings_of(data)}
+    assert (found["workers.max_count"].value, found["workers.max_count"].shipped) == ("12", "8")
+    assert found["workers.max_count"].applies == "at once"
+    assert "hard limit" in found["workers.max_count"].what
+    assert found["workers.poll_interval_ms"].value == found["workers.poll_interval_ms"].shipped
+    assert found["tenants.acme.schema"].shipped is None
+    assert found["tenants.acme.workers.max_count"].value == "3"
+
+
+async def test_a_schedule_is_paused_resumed_and_run() -> None:
+    async with serving() as web:
+        browser = Browser(web.address)
+        for act, paused in (("pause", True), ("resume", False)):
+            answer = await browser.send("/ui/schedules/act", {"schedule": "pulse", "act": act})
+            assert (answer.status, answer.headers["location"]) == (303, "/ui/schedules")
+            (found,) = await web.engine.schedules.know(["pulse"])
+            assert (found.paused_at is not None) is paused
+        answer = await browser.send("/ui/schedules/act", {"schedule": "pulse", "act": "run"})
+        (job,) = await web.engine.jobs.find(JobFilter())
+        assert answer.headers["location"] == f"/ui/jobs/{job.id}"
+        assert job.kind == SCHEDULES["pulse"].kind
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"schedule": "gone", "act": "run"}, 404),
+        ({"schedule": "pulse", "act": "delete"}, 422),
+        ({}, 404),
+    ],
+)
+async def test_a_form_that_names_no_schedule_changes_nothing(
+    fields: dict[str, str], status: int
+) -> None:
+    async with serving() as web:
+        answer = await Browser(web.address).send("/ui/schedules/act", fields)
+        assert answer.status == status
+        assert await web.engine.jobs.find(JobFilter()) == []
+
+
+async def test_another_sites_page_runs_no_schedule() -> None:
+    async with serving() as web:
+        sent = {"schedule": "pulse", "act": "run"}
+        answer = await Browser(web.address).send(
+            "/ui/schedules/act", sent, Origin="https://evil.example"
+        )
+        assert answer.status == 403
+        assert await web.engine.jobs.find(JobFilter()) == []
+
+
+async def test_the_configuration_is_for_those_who_may_act() -> None:
+    tokens = [BearerToken("board", "token-of-board", ("read",))]
+    async with serving(token="token-of-admin", tokens=tokens) as web:
+        for token, status in (("token-of-board", 403), ("token-of-admin", 200)):
+            answer = await web.get("/ui/configuration", {"Authorization": f"Bearer {token}"})
+            assert answer.status == status
+            live = await web.get(
+                "/ui/live?view=configuration", {"Authorization": f"Bearer {token}"}
+            )
+            assert live.status == 422  # nobody follows it
+
+
+async def test_each_view_answers() -> None:
+    async with serving() as web:
+        await web.engine.jobs.enqueue([NewJob("report")])
+        for path in ("schedules", "failures", "configuration"):
+            answer = await web.get(f"/ui/{path}", {"Accept": "text/html"})
+            assert answer.status == 200
+            assert f"<h1>{path.capitalize()}</h1>" in answer.text
+    assert LOOKED <= 1_000
