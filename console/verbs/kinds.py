@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import shlex
 import signal
 import sys
 import time
@@ -20,27 +19,22 @@ import click
 
 from musterd.catalog.checking import Surroundings, broken_hooks, find_broken, surroundings_of
 from musterd.catalog.kinds import (
-    Behaviour,
     Catalog,
-    Command,
-    Delay,
     Deterministic,
-    HttpCall,
     Phase,
     Pipeline,
-    Python,
     WorkKind,
 )
 from musterd.catalog.load import SHIPPED_FILE
-from musterd.config.secrets import MASKS, mask_url
+from musterd.config.secrets import MASKS
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.output import Columns, Complaint, Exit, or_dash, say, table_of
+from musterd.manager.kind_words import behaviour_words, retry_words
 from musterd.manager.log import event, event_of_list
-from musterd.store.words import cut, duration_text, one_line
+from musterd.store.words import duration_text, one_line
 from musterd.workers.tools import make_tools
 
-BEHAVIOUR_WIDTH = 60
 NONE = "there are no kinds: name your catalog files in [catalog] paths"
 
 
@@ -105,51 +99,10 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _behaviour(kind: WorkKind) -> str:
-    return cut(one_line(_does(kind.behaviour)), BEHAVIOUR_WIDTH)
-
-
-def _does(behaviour: Behaviour) -> str:
-    match behaviour:
-        case Python():
-            return f"python {behaviour.module}:{behaviour.function} ({behaviour.isolation})"
-        case Command():
-            return f"command {shlex.join(behaviour.argv)}"
-        case HttpCall():
-            return f"http {behaviour.method} {mask_url(behaviour.url)}"
-        case Pipeline():
-            return f"phases {', '.join(behaviour.names)}"
-        case Delay():
-            if behaviour.seconds is None:
-                return f"waits as {behaviour.phase}/{behaviour.field} says"
-            return f"waits {duration_text(behaviour.seconds)}"
-        case Deterministic():
-            return _pretends(behaviour)
-
-
-def _pretends(does: Deterministic) -> str:
-    lasts = duration_text(does.duration_ms_min / 1000)
-    if does.duration_ms_max != does.duration_ms_min:
-        lasts += f" to {duration_text(does.duration_ms_max / 1000)}"
-    first = f", fails {does.fail_first} times first" if does.fail_first else ""
-    return f"{does.outcome} after {lasts}{first}" if lasts != "0.0 ms" else f"{does.outcome}{first}"
-
-
-def _retry(kind: WorkKind) -> str:
-    is_real = not all(isinstance(part.behaviour, Deterministic) for part in kind.parts)
-    is_retryable = all(part.retryable for part in kind.parts)
-    if not kind.retry.max_retries or not (any(p.retryable for p in kind.parts) or is_real):
-        return "none"
-    # Real work may ask for it, or `retry_on` names it, or only some phases are retried.
-    when = "" if is_retryable else "if asked: "
-    pace = f"{kind.retry.backoff} from {duration_text(kind.retry.base_seconds)}"
-    return f"{when}{kind.retry.max_retries}, {pace}"
-
-
 COLUMNS: Columns[WorkKind] = {
     "kind": lambda kind: kind.name,
-    "behaviour": _behaviour,
-    "retry of failures": _retry,
+    "behaviour": behaviour_words,
+    "retry of failures": retry_words,
     # As in the job object: where failures are not retried, lost leases use them.
     ">attempts": lambda kind: str(kind.retry.max_retries + 1),
     "limit": lambda kind: or_dash(kind.time_limit_seconds, duration_text),
@@ -159,7 +112,9 @@ COLUMNS: Columns[WorkKind] = {
 CHECK_COLUMNS: Columns[WorkKind] = {
     "kind": lambda kind: kind.name,
     "check": lambda kind: "broken" if kind.broken else "ok",
-    "behaviour, or why it can't run here": lambda kind: one_line(kind.broken or _behaviour(kind)),
+    "behaviour, or why it can't run here": lambda kind: one_line(
+        kind.broken or behaviour_words(kind)
+    ),
 }
 
 

@@ -21,7 +21,7 @@ from tests.support.past_of_a_shop import fill
 
 VIEWS = (
     *("/", "/ui/jobs", "/ui/jobs/1", "/ui/jobs/4", "/ui/nodes", "/ui/scaling", "/ui/jobs/999"),
-    *("/ui/schedules", "/ui/failures", "/ui/configuration"),
+    *("/ui/kinds", "/ui/schedules", "/ui/failures", "/ui/configuration"),
 )
 LIVE_SECONDS = 1.0
 

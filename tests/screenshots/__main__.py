@@ -28,6 +28,7 @@ VIEWS = {
     "job": "/ui/jobs/3",
     "nodes": "/ui/nodes",
     "scaling": "/ui/scaling",
+    "kinds": "/ui/kinds",
     "schedules": "/ui/schedules",
     "failures": "/ui/failures",
     "configuration": "/ui/configuration",

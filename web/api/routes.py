@@ -278,6 +278,7 @@ UI_OPERATIONS: Sequence[Operation] = (
     _view("/ui/jobs/{id}", "One job.", views.show_job, DID),
     _view("/ui/nodes", "Nodes, duties, workers.", views.VIEWS["nodes"].show),
     _view("/ui/scaling", "The journal of the supervisor.", views.VIEWS["scaling"].show, RANGE),
+    _view("/ui/kinds", "Kinds of work.", views.VIEWS["kinds"].show),
     _view("/ui/schedules", "Schedules and their slots.", views.VIEWS["schedules"].show),
     _view("/ui/failures", "What fails, by kind and error.", views.VIEWS["failures"].show),
     evolve(

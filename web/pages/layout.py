@@ -101,6 +101,7 @@ VIEWS = (
     ("jobs", "Jobs", "/ui/jobs"),
     ("nodes", "Nodes", "/ui/nodes"),
     ("scaling", "Scaling", "/ui/scaling"),
+    ("kinds", "Kinds", "/ui/kinds"),
     ("schedules", "Schedules", "/ui/schedules"),
     ("failures", "Failures", "/ui/failures"),
     (CONFIGURATION, "Configuration", "/ui/configuration"),

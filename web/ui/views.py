@@ -31,6 +31,7 @@ from musterd.web.pages import (
     failures,
     job,
     jobs,
+    kinds,
     nodes,
     overview,
     scaling,
@@ -207,6 +208,15 @@ async def read_scaling(site: Site, tenant: TenantAccess, chosen: str) -> scaling
     return scaling.ScalingData(crew_of(site, tenant), tenant.decisions(), chosen, picture)
 
 
+async def read_kinds(site: Site, tenant: TenantAccess, _chosen: str) -> kinds.KindsData:
+    found = await in_time_or_none(tenant.engine.nodes.all)
+    rows = None
+    if found is not None:
+        promised_seconds = site.deps.node.settings.scaling.max_wait_seconds
+        rows = await site.past.kinds(tenant, promised_seconds)
+    return kinds.KindsData(tenant.catalog(), rows, found)
+
+
 async def read_schedules(
     _site: Site, tenant: TenantAccess, _chosen: str
 ) -> schedules.SchedulesData:
@@ -261,6 +271,7 @@ VIEWS: Mapping[str, _TenantView[Any]] = {
     "overview": _TenantView(read_overview, overview.overview, overview.parts_of),
     "nodes": _TenantView(read_nodes, nodes.nodes, nodes.parts_of),
     "scaling": _TenantView(read_scaling, scaling.scaling, scaling.parts_of),
+    "kinds": _TenantView(read_kinds, kinds.kinds, kinds.parts_of),
     "schedules": _TenantView(read_schedules, schedules.schedules, schedules.parts_of),
     "failures": _TenantView(read_failures, failures.failures, failures.parts_of),
 }

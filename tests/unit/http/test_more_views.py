@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from musterd.config.credentials import BearerToken
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.lifecycle import JobState
+from musterd.store.nodes import Kinds, KnownKind, NodeRecord
 from musterd.store.overview import OverviewJob
 from musterd.store.schedules import ScheduleRecord
 from musterd.web.pages.configuration import ConfigurationData, settings_of
 from musterd.web.pages.failures import LOOKED, FailuresData, failures, groups_of
+from musterd.web.pages.kinds import KindsData, kinds
 from musterd.web.pages.layout import Frame, document
 from musterd.web.pages.schedules import SchedulesData, schedules
 from tests.support.browsing import Browser
-from tests.support.web_scene import SCHEDULES, serving
+from tests.support.web_scene import CATALOG, SCHEDULES, serving
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 FRAME = Frame("n1", "1")
@@ -110,6 +113,24 @@ def test_settings_say_whether_they_are_as_shipped_and_when_a_change_applies() ->
     assert found["tenants.acme.workers.max_count"].value == "3"
 
 
+def node_of(named: dict[str, KnownKind], silent_seconds: float = 1.0) -> NodeRecord:
+    return NodeRecord(
+        UUID(int=1), "n1", "1", NOON, NOON, "running", 1, 1, 0, 2, 8, Kinds(named), silent_seconds
+    )
+
+
+def test_kinds_say_what_they_do_and_where_they_cannot_run() -> None:
+    broken = {"report": KnownKind("no module named shop")}
+    nodes = [node_of(broken), node_of({}), node_of(broken, silent_seconds=900.0)]
+    text = document(FRAME, kinds(FRAME, KindsData(CATALOG, [], nodes)))
+    assert "success after 200 ms" in text
+    assert text.count(">broken</span>") == 1
+    assert "n1: no module named shop" in text
+    assert "the store does not answer" in document(
+        FRAME, kinds(FRAME, KindsData(CATALOG, None, None))
+    )
+
+
 async def test_a_schedule_is_paused_resumed_and_run() -> None:
     async with serving() as web:
         browser = Browser(web.address)
@@ -166,7 +187,7 @@ async def test_the_configuration_is_for_those_who_may_act() -> None:
 async def test_each_view_answers() -> None:
     async with serving() as web:
         await web.engine.jobs.enqueue([NewJob("report")])
-        for path in ("schedules", "failures", "configuration"):
+        for path in ("kinds", "schedules", "failures", "configuration"):
             answer = await web.get(f"/ui/{path}", {"Accept": "text/html"})
             assert answer.status == 200
             assert f"<h1>{path.capitalize()}</h1>" in answer.text
