@@ -82,6 +82,33 @@ def _not_both(file: str, key: str) -> Constraint:
     )
 
 
+def _hours_named_twice(settings: Settings) -> str:
+    names = [one.name for one in settings.scaling.hours]
+    return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+
+
+def _unsound_hours(settings: Settings) -> str:
+    """The first of the hours whose bounds do not fit, and why."""
+    workers = settings.workers
+    for one in settings.scaling.hours:
+        if one.default_count is one.max_count is None:
+            return f"{one.name} has neither"
+        floor = workers.default_count if one.default_count is None else one.default_count
+        most = one.max_count or workers.max_count
+        if floor > most or most > workers.max_count:
+            return f"in {one.name} they are {floor} and {most}, and the node's {workers.max_count}"
+    return ""
+
+
+def _floors_in_hours(settings: Settings) -> str:
+    """Each tenant's crew has the floor of the hours."""
+    tenants, most = len(settings.tenants), settings.workers.max_count
+    for one in settings.scaling.hours if tenants > 1 else ():
+        if tenants * (one.default_count or 0) > most:
+            return f"{tenants} tenants in {one.name} have {tenants * (one.default_count or 0)}"
+    return ""
+
+
 def _candidate_fits(settings: Settings) -> bool:
     proposed, (floor, most) = settings.scaling.candidate, _candidate_counts(settings)
     return floor <= most or proposed.default_count is proposed.max_count is None
@@ -100,6 +127,24 @@ CONSTRAINTS = (
         "default_count <= max_count in the candidate",
         _candidate_fits,
         detail=lambda settings: "there they are {} and {}".format(*_candidate_counts(settings)),
+    ),
+    Constraint(
+        ("scaling.hours",),
+        "a name of its own for each of the hours",
+        lambda settings: not _hours_named_twice(settings),
+        detail=_hours_named_twice,
+    ),
+    Constraint(
+        ("scaling.hours", "workers.default_count", "workers.max_count"),
+        "default_count <= max_count <= workers.max_count in each of the hours, or one of them",
+        lambda settings: not _unsound_hours(settings),
+        detail=_unsound_hours,
+    ),
+    Constraint(
+        ("scaling.hours", "workers.max_count"),
+        "a default_count that all tenants can have together",
+        lambda settings: not _floors_in_hours(settings),
+        detail=_floors_in_hours,
     ),
     Constraint(
         (

@@ -6,7 +6,8 @@ from typing import Any, Literal, cast
 import attrs
 from attrs import field, frozen
 
-from musterd.config.validators import Between
+from musterd.config.cron import read_cron, read_zone
+from musterd.config.validators import Between, text_like
 
 PolicyName = Literal["demand", "depth", "latency"]
 Mode = Literal["active", "shadow", "hold"]
@@ -19,11 +20,36 @@ STEP = Between(0, 10_000)
 SHARE_PERCENT = Between(0, 100)
 FLOOR = Between(0, 10_000)
 CEILING = Between(1, 10_000)
+hours_name = text_like(
+    "[A-Za-z0-9_.-]{1,50}",
+    "1 to 50 letters, digits, `_`, `.`, `-`",
+    "1 to 50 letters, digits, _, . and -",
+)
 
 
 def unless_given(check: Callable[..., None]) -> Any:
     """A key that has another's value unless it is given."""
     return field(default=None, validator=attrs.validators.optional(check))
+
+
+def _cron_line(_owner: object, _key: "attrs.Attribute[Any]", text: str) -> None:
+    read_cron(text, read_zone("UTC"))
+
+
+def _zone_name(_owner: object, _key: "attrs.Attribute[Any]", name: str) -> None:
+    read_zone(name)
+
+
+@frozen
+class Hours:
+    """Other bounds of the crew, for so many minutes from each time of a cron line on."""
+
+    name: str = field(validator=hours_name)
+    from_: str = field(validator=_cron_line)
+    for_minutes: float = field(validator=Between(1, 527_040))
+    timezone: str = field(default="UTC", validator=_zone_name)
+    default_count: int | None = unless_given(FLOOR)
+    max_count: int | None = unless_given(CEILING)
 
 
 @frozen
@@ -39,6 +65,7 @@ class Candidate:
     up_step: int | None = unless_given(STEP)
     down_step: int | None = unless_given(STEP)
     tolerance_percent: float | None = unless_given(SHARE_PERCENT)
+    hours: tuple[Hours, ...] | None = None
     default_count: int | None = unless_given(FLOOR)
     max_count: int | None = unless_given(CEILING)
 

@@ -15,7 +15,7 @@ from musterd.config import schedules, tenants
 from musterd.config.document import read_document
 from musterd.config.load import SHIPPED_FILE
 from musterd.config.settings import Limits, TenantPlace, TenantWorkers, sections
-from musterd.config.strict import Key
+from musterd.config.strict import Key, written_keys
 from musterd.config.tenant_names import NAME
 from musterd.config.validators import Between
 
@@ -64,7 +64,7 @@ def table_schema(
 ) -> Schema:
     """`written` has the keys that have a reader of their own. A missing one is an error."""
     found: Schema = {}
-    for name, key in attrs.fields_dict(shape).items():
+    for name, key in written_keys(shape).items():
         found[name] = _key_schema(key, written)
         if what := key.metadata.get("what"):
             found[name]["description"] = what
@@ -101,6 +101,7 @@ def _type_schema(kind: object, written: Mapping[str, Schema]) -> Schema:
         return {"type": "array", "items": within(get_args(kind)[0])}
     if isinstance(kind, type) and attrs.has(kind):
         table = table_schema(kind, written)
-        is_optional = all(key.default is not attrs.NOTHING for key in attrs.fields(kind))
-        return table if is_optional else {**table, "required": list(table["properties"])}
+        keys = written_keys(kind).items()
+        required = [name for name, key in keys if key.default is attrs.NOTHING]
+        return {**table, "required": required} if required else table
     return _PLAIN[kind]

@@ -22,6 +22,7 @@ from musterd.config.scaling import (
     STEP,
     WAIT_SECONDS,
     Candidate,
+    Hours,
     Mode,
     PolicyName,
 )
@@ -131,6 +132,7 @@ class Scaling:
     tolerance_percent: float = at_once(
         "a crew above 10 is not changed by less than this share of it", SHARE_PERCENT
     )
+    hours: tuple[Hours, ...] = at_once("[[scaling.hours]]: other bounds of the crew, by the clock")
     mode: Mode = at_once(
         "active; shadow: decide and tell, but do not act; hold: leave the crew as it is"
     )

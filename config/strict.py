@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 
 import attrs
 from attrs import AttrsInstance, frozen
@@ -39,19 +40,20 @@ def read_table(document: Document, path: KeyPath, shape: type[AttrsInstance]) ->
     table = document.at(path)
     if not isinstance(table, dict):
         return Reading({}, (_not_a_table(document, path, table),))
-    keys = attrs.fields_dict(shape)
+    keys = written_keys(shape)
     values: dict[str, Any] = {}
     faults: list[Fault] = []
     for name, raw in cast(dict[str, object], table).items():
         inner = _shape_within(keys[name], raw) if name in keys else None
         if inner is not None:
-            read_all = _read_tables if _is_list(keys[name].type) else _read_inner
+            is_list = _is_list(_unless_none(keys[name].type))
+            read_all = _read_tables if is_list else _read_inner
             read = read_all(document, (*path, name), inner)
             values.update(read.values)
             faults.extend(read.faults)
             continue
         try:
-            values[name] = _fit(raw, keys[name])
+            values[keys[name].name] = _fit(raw, keys[name])
         except KeyError:
             faults.append(unknown_key(document, (*path, name), tuple(keys)))
         except Unfit as unfit:
@@ -59,15 +61,26 @@ def read_table(document: Document, path: KeyPath, shape: type[AttrsInstance]) ->
     return Reading(values, tuple(faults))
 
 
+def written_keys(shape: type[AttrsInstance]) -> Mapping[str, Key]:
+    """By the names that people write: one that Python keeps for itself has an underscore here."""
+    return {name.rstrip("_"): key for name, key in attrs.fields_dict(shape).items()}
+
+
 def _read_tables(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
-    """Reads a list of tables, each of which must have all keys. With a fault there is no list."""
+    """Reads a list of tables, each of which must have all keys without a default. With a fault
+    there is no list.
+    """
     made: list[AttrsInstance] = []
     faults: list[Fault] = []
     for number, _ in enumerate(cast(Sequence[object], document.at(path))):
         here = (*path, number)
         read = read_table(document, here, shape)
         faults.extend(read.faults)
-        missing = [name for name in attrs.fields_dict(shape) if name not in read.values]
+        missing = [
+            name
+            for name, key in written_keys(shape).items()
+            if key.name not in read.values and key.default is attrs.NOTHING
+        ]
         at_fault = {fault.key for fault in read.faults}
         faults.extend(
             misfit(document, here, f"no {name}", Unfit("one"))
@@ -89,10 +102,18 @@ def _read_inner(document: Document, path: KeyPath, shape: type[AttrsInstance]) -
 
 def _shape_within(key: Key, raw: object) -> type[AttrsInstance] | None:
     """The class of the inner table that the key wants, or of each table in its list."""
+    kind = _unless_none(key.type)
     if key.metadata.get("is_table"):
-        return cast(type[AttrsInstance], key.type)
-    elements = get_args(key.type) if _is_list(key.type) and isinstance(raw, list) else ()
+        return cast(type[AttrsInstance], kind)
+    elements = get_args(kind) if _is_list(kind) and isinstance(raw, list) else ()
     return elements[0] if elements and attrs.has(elements[0]) else None
+
+
+def _unless_none(kind: object) -> object:
+    """The type of a key that need not be set."""
+    if get_origin(cast(type[object], kind)) not in (Union, UnionType):
+        return kind
+    return next(one for one in get_args(kind) if one is not NoneType)
 
 
 @frozen

@@ -73,7 +73,8 @@ def plain(value: object) -> object:
         return plain_number(value)
     if attrs.has(type(value)):
         fields = attrs.asdict(cast(AttrsInstance, value), recurse=False)
-        return {name: plain(each) for name, each in fields.items() if each is not None}
+        written = {name.rstrip("_"): each for name, each in fields.items()}
+        return {name: plain(each) for name, each in written.items() if each is not None}
     return str(value) if isinstance(value, Path) else value
 
 

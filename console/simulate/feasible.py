@@ -59,7 +59,8 @@ def unkept_promises(
     if not slots:
         return []
     policy = policy_of(settings, catalog)
-    model = ModelSettings(policy, settings.workers.scale_interval_ms / 1000)
+    interval_seconds = settings.workers.scale_interval_ms / 1000
+    model = ModelSettings(policy, interval_seconds, settings.scaling.hours)
     trace = _trace(slots, catalog, now)
     worst = _worst(trace, model)
     if not worst:
@@ -134,7 +135,7 @@ def _workers(trace: Trace, model: ModelSettings) -> int | None:
             default_count=min(model.policy.default_count, most),
             max_running=None,
         )
-        return not _worst(trace, attrs.evolve(model, policy=policy))
+        return not _worst(trace, attrs.evolve(model, policy=policy, hours=()))
 
     low, high = 1, trace.most_wanted
     if not keeps(high):

@@ -12,8 +12,11 @@ from typing import Any
 
 import attrs
 
+from musterd.config.scaling import Hours
+from musterd.config.toml_text import plain
 from musterd.console.simulate.trace import NONE, PLACES, Trace, Waits, waits_object, waits_of
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
+from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import Work
 from musterd.manager.scaling.service_times import Arrivals, ServiceTimes
 from musterd.store.estimate import together
@@ -25,15 +28,21 @@ STRETCH_SECONDS_MIN = 0.001
 
 @attrs.frozen
 class ModelSettings:
-    """The supervisor's policy, and how often it decides."""
+    """The supervisor's policy, how often it decides, and when it has other bounds."""
 
     policy: ScalingPolicy
     interval_seconds: float
+    hours: tuple[Hours, ...] = ()
 
     @property
     def rest_size(self) -> int:
-        """The crew at the start and when there is nothing to do."""
-        return min(self.policy.default_count, self.policy.bound)
+        """The crew when there is nothing to do, outside all hours."""
+        return rest_size(self.policy)
+
+
+def rest_size(policy: ScalingPolicy) -> int:
+    """The crew at the start and when there is nothing to do."""
+    return min(policy.default_count, policy.bound)
 
 
 @attrs.define
@@ -71,19 +80,21 @@ class _Scaler:
         if policy.mode != "active":  # no decision acts
             settings = attrs.evolve(settings, policy=attrs.evolve(policy, mode="hold"))
         self._settings = settings
+        self._clock, self._begun_at = HoursClock(), on.trace.begun_at.timestamp()
         self._simulated = on
         self._memory = Memory()
         self._tick = 0  # the last one worked out, counted from the origin
         self._origin_seconds = 0.0
-        on.resize(settings.rest_size, 0.0)
-        self._sizes = [(0.0, settings.rest_size)]
+        first = rest_size(self._policy_at(0.0))
+        on.resize(first, 0.0)
+        self._sizes = [(0.0, first)]
         self._run = Run(on.waits, self._sizes, on.peaks.peaks, on.peaks.stretch_seconds)
         self._grew: bool | None = None  # the last change
         self._is_calm = False  # the last decision was to leave the crew as it is
         self._seen = self._look(0.0)
 
     def is_over(self) -> bool:
-        at_rest = self._simulated.size == self._settings.rest_size
+        at_rest = self._simulated.size == rest_size(self._policy_at(self._time(self._tick)))
         return at_rest and self._simulated.next_at() == inf and not self._simulated.queue
 
     def go_on(self) -> None:
@@ -91,9 +102,9 @@ class _Scaler:
         tick = self._next_tick()
         if tick is None:
             return
-        policy = self._settings.policy
         if tick > self._tick + 1:  # the last skipped tick renews what it wants
-            _, self._memory = decide(self._seen, self._memory, policy, self._time(tick - 1))
+            before = self._time(tick - 1)
+            _, self._memory = decide(self._seen, self._memory, self._policy_at(before), before)
         self._simulated.advance(self._time(tick))
         self._decide(tick)
 
@@ -106,6 +117,18 @@ class _Scaler:
         run.sizes = tuple(self._sizes)
         return run
 
+    def _policy_at(self, seconds: float) -> ScalingPolicy:
+        settings = self._settings
+        if not settings.hours:
+            return settings.policy
+        in_force = self._clock.in_force(settings.hours, self._begun_at + seconds)
+        return with_hours(settings.policy, in_force)
+
+    def _hours_change_at(self, seconds: float) -> float:
+        """When other bounds come into force; inf = never."""
+        hours = self._settings.hours
+        return self._clock.next_change(hours, self._begun_at + seconds) - self._begun_at
+
     def _time(self, tick: int) -> float:
         return self._origin_seconds + tick * self._settings.interval_seconds
 
@@ -113,17 +136,20 @@ class _Scaler:
         """None = all jobs ended before there was anything to decide. A crew at rest stays so until
         a job waits; any other is examined when something happens or no longer holds it back.
         """
-        on, soonest = self._simulated, self._tick + 1
-        self._seen = self._look(self._time(self._tick))  # as it stays until then
-        if on.size == self._settings.rest_size and not on.queue:
-            on.advance(inf, stops_at_queue=True)
+        on, soonest, now = self._simulated, self._tick + 1, self._time(self._tick)
+        self._seen = self._look(now)  # as it stays until then
+        change = self._hours_change_at(now)
+        if on.size == rest_size(self._policy_at(now)) and not on.queue:
+            on.advance(change, stops_at_queue=True)
             if on.queue and on.size == 0:  # a hint to an empty crew: ticks are counted from it
                 self._origin_seconds = on.now
                 return 0
-            return max(soonest, self._tick_at(on.now)) if on.queue else None
+            if not on.queue:
+                return None if on.next_at() == inf else max(soonest, self._tick_at(change))
+            return max(soonest, self._tick_at(on.now))
         if self._settings.policy.policy == "latency":
             return soonest  # the longer jobs wait, the more workers they need
-        found = self._held_until()
+        found = min(self._held_until(), inf if change == inf else self._tick_at(change))
         if on.next_at() < inf:
             found = min(found, self._tick_at(on.next_at()))
         return max(soonest, int(found)) if abs(found) < inf else soonest
@@ -140,7 +166,8 @@ class _Scaler:
         """Just before a wish leaves the window or a cooldown ends; -inf = now; inf = never."""
         if not self._is_calm:
             return -inf
-        memory, policy, now = self._memory, self._settings.policy, self._time(self._tick)
+        memory, now = self._memory, self._time(self._tick)
+        policy = self._policy_at(now)
         ends = [inf]
         if len(memory.wishes) > 1:
             ends.append(memory.wishes[0][0] + policy.stabilization_seconds)
@@ -157,7 +184,7 @@ class _Scaler:
         on, now = self._simulated, self._time(tick)
         self._tick = tick
         self._run.decisions += 1
-        plan, self._memory = decide(self._look(now), self._memory, self._settings.policy, now)
+        plan, self._memory = decide(self._look(now), self._memory, self._policy_at(now), now)
         self._is_calm = plan.desired == on.size
         if not self._is_calm:
             before = on.size
@@ -165,7 +192,7 @@ class _Scaler:
             self._note(before, now)
 
     def _look(self, now: float) -> Situation:
-        on, policy = self._simulated, self._settings.policy
+        on, policy = self._simulated, self._policy_at(now)
         due = min(len(on.queue), 2 * policy.max_count + 1)
         room = None if policy.max_running is None else max(0, policy.max_running - on.busy)
         is_asked = policy.policy == "latency"
@@ -384,6 +411,7 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
         "scaling.stabilization_seconds": policy.stabilization_seconds,
+        "scaling.hours": plain(settings.hours),
         "scaling.mode": policy.mode,
         "scaling.up_step": policy.steps.up,
         "scaling.down_step": policy.steps.down,

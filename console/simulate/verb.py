@@ -158,7 +158,8 @@ def model_settings(settings: Settings) -> ModelSettings:
         what = f'with scaling.mode = "{policy.mode}" nobody is hired'
         advice = "give --set scaling.mode=active before the verb"
         raise Complaint(Exit.USAGE, f"{what}, and with default_count = 0 no job starts", advice)
-    return ModelSettings(policy, settings.workers.scale_interval_ms / 1000)
+    interval_seconds = settings.workers.scale_interval_ms / 1000
+    return ModelSettings(policy, interval_seconds, settings.scaling.hours)
 
 
 def read_trace(

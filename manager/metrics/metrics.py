@@ -153,7 +153,8 @@ class Metrics:
                 float(str(decision.candidate["desired"]))
             )
         if decision.limited_by is not None:
-            self._limited.labels(reason=decision.limited_by).inc()
+            # The names of hours are no label: a reload may bring others each time.
+            self._limited.labels(reason=decision.limited_by.partition(":")[0]).inc()
 
     def crew(self, idle: int, busy: int, retiring: int, tenant: str = DEFAULT_TENANT) -> None:
         for state, count in zip(CREW_STATES, (idle, busy, retiring), strict=True):

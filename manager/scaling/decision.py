@@ -42,6 +42,8 @@ class ScalingPolicy:
     promises: Promises = NO_PROMISES
     steps: Steps = ANY_STEP
     mode: Mode = "active"
+    floor_by: str | None = None  # the hours that say so; None = the setting does
+    ceiling_by: str | None = None
 
     @property
     def bound(self) -> int:
@@ -104,7 +106,7 @@ class Plan:
 
     raw_wish: int | None
     desired: int
-    limited_by: Limit | None
+    limited_by: str | None  # of `Limit`, or `hours:NAME`
 
 
 def share(seen: Situation, policy: ScalingPolicy) -> int | None:
@@ -213,38 +215,40 @@ def decide(
     return Plan(raw, desired, limit), memory
 
 
-def within_bounds(size: int, policy: ScalingPolicy) -> tuple[int, Limit | None]:
+def within_bounds(size: int, policy: ScalingPolicy) -> tuple[int, str | None]:
     """What a crew becomes that stays as it is."""
     return _clamp(size, policy)
 
 
-def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, Limit | None]:
+def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, str | None]:
     bound, floor = policy.bound, policy.default_count
     kept = wish if useful is None else max(useful, floor)  # the floor stays: it looks for room
     if kept < wish and kept <= bound and kept < policy.max_count:
         return kept, "max_running"
     if max(wish, floor) > bound:
         return bound, _bound_name(policy)
-    return (floor, "min") if wish < floor else (wish, None)
+    if wish < floor:
+        return floor, f"hours:{policy.floor_by}" if policy.floor_by else "min"
+    return wish, None
 
 
-def _bound_name(policy: ScalingPolicy) -> Bound:
+def _bound_name(policy: ScalingPolicy) -> str:
     """What makes the bound so low. Other tenants leave no more than was wished for, which
     `max_running` already limits: if both agree, that is the reason.
     """
     if policy.bound == policy.max_count:
-        return "max"
+        return f"hours:{policy.ceiling_by}" if policy.ceiling_by else "max"
     return "max_running" if policy.bound == policy.max_running else "shared"
 
 
 def _shrink(
     wish: int,
-    clamp: Limit | None,
+    clamp: str | None,
     seen: Situation,
     memory: Memory,
     policy: ScalingPolicy,
     now: float,
-) -> tuple[int, Limit | None]:
+) -> tuple[int, str | None]:
     highest = max(size for _, size in memory.wishes)
     over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
     if highest > wish and not over:

@@ -34,6 +34,7 @@ from musterd.manager.scaling.decision import (
     useful_wish,
     wish_of,
 )
+from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import NO_LINE, Promises, WantedCrew, Work
 from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
 from musterd.manager.scaling.steps import Steps
@@ -48,6 +49,7 @@ OVERDUE_INTERVALS = 2  # the node that was to take a job has decided by then
 STALE_SECONDS = 5.0  # an answer that took longer tells of another time
 NO_SPARE = SpareCapacity()
 REUNION_SECONDS = 3.0  # after the store was away, all nodes have given a sign of life by then
+CLOCK_SECONDS = 60.0  # somebody may put the clock forward while the supervisor rests
 JOURNAL_MAX = 1000  # decisions kept in memory
 
 
@@ -117,6 +119,7 @@ class Supervisor:
     _memory: Memory = attrs.field(factory=Memory, init=False)
     _shadow: ImaginedCrew | None = attrs.field(default=None, init=False)
     _candidate: ImaginedCrew | None = attrs.field(default=None, init=False)
+    _hours: HoursClock = attrs.field(factory=HoursClock, init=False)
     _may_hurry: bool = attrs.field(default=True, init=False)  # to decide before the next tick
     bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
     _queue_observer: QueueObserver = attrs.field(init=False)
@@ -131,12 +134,17 @@ class Supervisor:
 
     @property
     def policy(self) -> ScalingPolicy:
-        return policy_of(self.settings.now, self.catalog())
+        """With the bounds of the hours that are in force."""
+        return self._policy_of(self.settings.now)
+
+    def _policy_of(self, settings: Settings) -> ScalingPolicy:
+        in_force = self._hours.in_force(settings.scaling.hours, self.wall_clock())
+        return with_hours(policy_of(settings, self.catalog()), in_force)
 
     @property
     def candidate(self) -> ScalingPolicy | None:
         settings = candidate_of(self.settings.now)
-        return None if settings is None else policy_of(settings, self.catalog())
+        return None if settings is None else self._policy_of(settings)
 
     @property
     def _interval_seconds(self) -> float:
@@ -153,10 +161,10 @@ class Supervisor:
         return attrs.evolve(self.policy, allowance=self.limits.allowance(self.tenant))
 
     def ask(self) -> Ask:
-        workers, head = self.settings.now.workers, self.crew.head
+        policy, head = self.policy, self.crew.head
         if self.crew.is_closed:
             return Ask(0, 0, 0, head.size, head.retiring)
-        return Ask(workers.default_count, workers.max_count, self.wish, head.size, head.retiring)
+        return Ask(policy.default_count, policy.max_count, self.wish, head.size, head.retiring)
 
     def shrink(self, count: int) -> None:
         """The surplus leaves: idle workers at once, the others after their jobs."""
@@ -168,13 +176,22 @@ class Supervisor:
         while True:
             next_tick = max(next_tick + self._interval_seconds, trio.current_time())
             may_rest = self.idleness.rest(has_nothing_to_do=self.has_nothing_to_do)
-            with trio.move_on_at(math.inf if may_rest else next_tick) as waiting:
+            with trio.move_on_at(self._rest_ends_at() if may_rest else next_tick) as waiting:
                 await self.bell.wait()
             self._may_hurry |= waiting.cancelled_caught
             self.bell.clear()
             next_tick = min(next_tick, trio.current_time())
             policy = for_both(self.policy, self.candidate)
             self.tick(await self._queue_observer.look(policy, self._interval_seconds))
+
+    def _rest_ends_at(self) -> float:
+        """Hours may change the floor while nothing happens."""
+        hours = self.settings.now.scaling.hours
+        if not hours:
+            return math.inf
+        now = self.wall_clock()
+        left_seconds = self._hours.next_change(hours, now) - now
+        return trio.current_time() + min(left_seconds, CLOCK_SECONDS)
 
     def _hear_news(self) -> None:
         if self.idleness.state is IdleState.RESTING:

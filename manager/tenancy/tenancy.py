@@ -237,13 +237,13 @@ class Tenancy:
 
     def status(self) -> TenantStatus:
         engine, head, last = self.engine, self._crew.head, self.last_decision
-        workers = self.settings.now.workers
+        policy = self._supervisor.policy
         return TenantStatus(
             name=self.name, phase=self.phase, engine=engine.name, store=engine.where,
             store_trouble=engine.trouble, store_trouble_seconds=engine.trouble_seconds(),
             store_message=engine.last_message, idle=head.idle, busy=head.busy,
-            retiring=head.retiring, default_count=workers.default_count,
-            max_count=workers.max_count, depth=None if last is None else last.due,
+            retiring=head.retiring, default_count=policy.default_count,
+            max_count=policy.max_count, depth=None if last is None else last.due,
             settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retiring.trouble,
         )  # fmt: skip

@@ -137,7 +137,12 @@ BECAUSE = {
 
 def limit_words(limited_by: str | None) -> str:
     """Why the crew does not have the wanted size; empty if it does."""
-    return "" if limited_by is None else LIMITS.get(limited_by, limited_by)
+    if limited_by is None:
+        return ""
+    what, _, name = limited_by.partition(":")
+    if what == "hours":
+        return f"the hours {name} bound it"
+    return LIMITS.get(limited_by, limited_by)
 
 
 def reason_words(decision: Decision | None) -> str:

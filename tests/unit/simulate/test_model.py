@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musterd.console.simulate.model import ModelSettings, SimulatedQueue, simulate
+from musterd.config.scaling import Hours
+from musterd.console.simulate.model import ModelSettings, SimulatedQueue, rest_size, simulate
 from musterd.console.simulate.trace import NONE, Trace
-from musterd.manager.scaling.decision import Memory, Situation, decide
+from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
+from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import Promises
 from musterd.manager.scaling.steps import Steps
 from tests.support.scale import scaled
@@ -110,6 +112,16 @@ def test_a_further_attempt_is_due_after_the_end_of_the_one_before() -> None:
     assert run.ended_seconds == 4 + 2 + 5 + 2
 
 
+def test_hours_bound_the_crew_from_their_time_on() -> None:
+    """The trace begins at 8:00 UTC: the hours last from 8:01 to 8:03, each day."""
+    hours = (Hours("day", "1 8 * * *", 2, "UTC", 5, 6),)
+    settings = attrs.evolve(rules(), hours=hours)
+    jobs = [(0.5, 1.0), (100.5, 30.0), *((100.5, 30.0) for _ in range(9)), (86_400.0, 1.0)]
+    run = simulate(trace_of(jobs), settings)
+    assert run.sizes[:5] == ((0.0, 2), (60.0, 5), (101.0, 6), (140.0, 5), (189.0, 2))
+    assert run.decisions < 60
+
+
 def test_idle_weeks_cost_nothing() -> None:
     week = 7 * 86_400.0
     run = simulate(trace_of([(0.5, 1.0)] * 5 + [(week, 1.0)] * 5), rules())
@@ -119,6 +131,16 @@ def test_idle_weeks_cost_nothing() -> None:
 
 jobs = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 120)), min_size=1, max_size=60).map(
     lambda found: [(due / 8, run / 8) for due, run in found]
+)
+hours = st.builds(
+    lambda second, every, lasts, floor, ceiling: Hours(
+        "h", f"{second} */{every} * * * *", lasts, "UTC", floor, ceiling
+    ),
+    st.sampled_from([0, 7, 30]),
+    st.integers(1, 3),
+    st.sampled_from([1, 1.5, 2]),
+    st.none() | st.integers(0, 6),
+    st.none() | st.integers(1, 9),
 )
 some_rules = st.builds(
     rules,
@@ -155,9 +177,15 @@ def chained(pairs: Sequence[tuple[float, float]], every: int) -> Trace:
 def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tuple[float, int]]]:
     """As `simulate`, without passing over anything."""
     on, memory, tick, origin = SimulatedQueue(trace, 1.0), Memory(), 0, 0.0
-    on.resize(rules.rest_size, 0.0)
-    sizes = [(0.0, rules.rest_size)]
-    while on.next_at() < inf or on.queue or on.size != rules.rest_size:
+    clock, begun_at = HoursClock(), trace.begun_at.timestamp()
+
+    def policy_at(seconds: float) -> ScalingPolicy:
+        return with_hours(rules.policy, clock.in_force(rules.hours, begun_at + seconds))
+
+    now, first = 0.0, rest_size(policy_at(0.0))
+    on.resize(first, 0.0)
+    sizes = [(0.0, first)]
+    while on.next_at() < inf or on.queue or on.size != rest_size(policy_at(now)):
         tick += 1
         now = origin + tick * rules.interval_seconds
         if on.size == 0 and not on.queue:
@@ -166,13 +194,14 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
                 tick, now = 0, on.now
                 origin = now
         on.advance(now)
-        due = min(len(on.queue), 2 * rules.policy.max_count + 1)
-        most = rules.policy.max_running
-        is_asked = rules.policy.policy == "latency"
+        policy = policy_at(now)
+        due = min(len(on.queue), 2 * policy.max_count + 1)
+        most = policy.max_running
+        is_asked = policy.policy == "latency"
         work = on.work(now, rules.interval_seconds) if is_asked else None
         room = None if most is None else most - on.busy
         seen = Situation(due, on.busy, on.size, room=room, work=work)
-        plan, memory = decide(seen, memory, rules.policy, now)
+        plan, memory = decide(seen, memory, policy, now)
         on.resize(plan.desired, now)
         if on.size != sizes[-1][1]:
             sizes.append((now, on.size))
@@ -180,11 +209,14 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
 
 
 @settings(max_examples=scaled(150), deadline=None)
-@given(jobs, some_rules, st.integers(2, 5))
+@given(jobs, some_rules, st.integers(2, 5), st.lists(hours, max_size=2).map(tuple))
 def test_what_is_passed_over_changes_nothing(
-    pairs: list[tuple[float, float]], rules: ModelSettings, every: int
+    pairs: list[tuple[float, float]],
+    rules: ModelSettings,
+    every: int,
+    in_hours: tuple[Hours, ...],
 ) -> None:
-    trace = chained(pairs, every)
+    trace, rules = chained(pairs, every), attrs.evolve(rules, hours=in_hours)
     run = simulate(trace, rules)
     assert (list(run.waits), list(run.sizes)) == every_tick(trace, rules)
 
