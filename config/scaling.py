@@ -53,6 +53,19 @@ class Hours:
 
 
 @frozen
+class Guard:
+    """Where hiring stops, because machine or store are at their limits; None and 0 = nowhere."""
+
+    min_free_memory_mb: int | None = unless_given(Between(0, 1_048_576 * 16))
+    memory_pressure_percent: float | None = unless_given(SHARE_PERCENT)
+    cpu_pressure_percent: float | None = unless_given(SHARE_PERCENT)
+    claim_p99_ms: int | None = unless_given(Between(0, 60_000))
+
+
+NO_GUARD = Guard()
+
+
+@frozen
 class Candidate:
     """Another way to scale, decided on beside the one in force; None = as that."""
 
@@ -66,6 +79,7 @@ class Candidate:
     down_step: int | None = unless_given(STEP)
     tolerance_percent: float | None = unless_given(SHARE_PERCENT)
     hours: tuple[Hours, ...] | None = None
+    guard: Guard | None = field(default=None, metadata={"is_table": True})
     default_count: int | None = unless_given(FLOOR)
     max_count: int | None = unless_given(CEILING)
 

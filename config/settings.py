@@ -22,6 +22,7 @@ from musterd.config.scaling import (
     STEP,
     WAIT_SECONDS,
     Candidate,
+    Guard,
     Hours,
     Mode,
     PolicyName,
@@ -133,6 +134,9 @@ class Scaling:
         "a crew above 10 is not changed by less than this share of it", SHARE_PERCENT
     )
     hours: tuple[Hours, ...] = at_once("[[scaling.hours]]: other bounds of the crew, by the clock")
+    guard: Guard = at_once(
+        "where hiring stops: memory, pressure, claims that take long", is_table=True
+    )
     mode: Mode = at_once(
         "active; shadow: decide and tell, but do not act; hold: leave the crew as it is"
     )

@@ -61,6 +61,7 @@ class Tools:
     max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
     connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
     contained: Callable[[Contained], None] = log_contained
+    held_memory: Callable[[str, int], None] = lambda _kind, _bytes: None  # of a child, after a job
 
 
 class LiveTools:
@@ -74,10 +75,11 @@ class LiveTools:
         boottime: Callable[[], float],
         environ: Mapping[str, str],
         contained: Callable[[Contained], None] = log_contained,
+        held_memory: Callable[[str, int], None] = lambda _kind, _bytes: None,
     ) -> None:
         self._settings, self._boottime, self._environ = settings, boottime, environ
         tools = make_tools(settings.now, boottime, environ)
-        self._now = attrs.evolve(tools, contained=contained)
+        self._now = attrs.evolve(tools, contained=contained, held_memory=held_memory)
         settings.subscribe(self._renew)
 
     @property
@@ -91,7 +93,12 @@ class LiveTools:
     def _renew(self) -> None:
         tools = make_tools(self._settings.now, self._boottime, self._environ)
         kept = self._now
-        self._now = attrs.evolve(tools, connections=kept.connections, contained=kept.contained)
+        self._now = attrs.evolve(
+            tools,
+            connections=kept.connections,
+            contained=kept.contained,
+            held_memory=kept.held_memory,
+        )
 
 
 def make_tools(

@@ -25,6 +25,7 @@ from musterd.config.tenants import settings_of
 from musterd.console.doctor import judges, postgres
 from musterd.console.doctor.judges import Check, Finding, Setup, fail, ok, warn
 from musterd.console.output import WHICH_STORE
+from musterd.manager.node.machine import read_machine
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.health import Connections, Server
@@ -301,6 +302,7 @@ def first_checks(setup: Setup, stores: Sequence[Store]) -> list[Check]:
         Check("systemd", MACHINE, lambda: _systemd(setup)),
         Check("open files", MACHINE, _in_thread(lambda: _open_files(setup))),
         Check("disk", MACHINE, _in_thread(lambda: _disks(setup))),
+        Check("guard", MACHINE, _in_thread(lambda: judges.judge_guard(settings, read_machine()))),
         *(Check("store", GROUP, partial(_check_open, one), one.tenant) for one in stores),
     ]
 

@@ -16,6 +16,7 @@ import attrs
 from musterd.catalog.kinds import Catalog
 from musterd.config.schedules import Schedule
 from musterd.config.settings import Settings, lease_plan
+from musterd.manager.scaling.guard import Machine, is_on, unseen
 from musterd.store.health import File
 from musterd.store.words import count_text, cut, one_line, plural
 
@@ -190,6 +191,20 @@ def judge_disk(disk: Disk) -> list[Finding]:
     if free < FREE_BYTES_FEW and free < FREE_SHARE_FEW * disk.whole_bytes:
         return [warn(name, said, f"{FREE_BYTES_FEW // MIB} MiB, or 5 %", advice)]
     return [ok(name, said)]
+
+
+def judge_guard(settings: Settings, machine: Machine) -> list[Finding]:
+    """Whether what `scaling.guard` goes by can be measured here."""
+    guard = settings.scaling.guard
+    if not is_on(guard):
+        return [ok("guard", "off: hiring stops nowhere but at max_count")]
+    if missing := unseen(guard, machine):
+        found = ", ".join(f"scaling.guard.{name}" for name in missing)
+        wanted = "what the guard goes by: MemAvailable, and PSI in /proc/pressure"
+        advice = "boot the kernel with psi=1, or leave the key out: it stops nobody"
+        return [warn("guard", f"cannot be measured here: {found}", wanted, advice)]
+    free = "" if machine.free_memory_bytes is None else f"; {_mib(machine.free_memory_bytes)} free"
+    return [ok("guard", f"all that it goes by can be measured{free}")]
 
 
 def judge_open_files(limit: int, settings: Settings, whose: str) -> list[Finding]:

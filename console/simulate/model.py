@@ -412,6 +412,7 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
         "scaling.stabilization_seconds": policy.stabilization_seconds,
         "scaling.hours": plain(settings.hours),
+        "scaling.guard": plain(policy.guard),
         "scaling.mode": policy.mode,
         "scaling.up_step": policy.steps.up,
         "scaling.down_step": policy.steps.down,

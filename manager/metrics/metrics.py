@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
+from math import ceil
 from operator import attrgetter
 from typing import Any
 
@@ -339,6 +340,9 @@ class Rendering:
 
 
 SETTLED_SECONDS = 5.0  # after so long without a failure, any success ends the trouble
+CLAIM = "exchange"
+CLAIMS_KEPT, CLAIMS_MIN = 500, 5
+CLAIM_SECONDS = 30.0
 MISCONFIGURED = "misconfigured"
 UNCLAIMABLE = "unclaimable"
 
@@ -366,6 +370,7 @@ class InstrumentedEngine(WrappedEngine):
         self._log = log
         self._local_clock = local_clock
         self._named = {"tenant": tenant} if tenant else {}
+        self._claims: deque[tuple[float, float]] = deque(maxlen=CLAIMS_KEPT)  # when, how long
         self._failing: set[str] = set()
         self._failed_local = 0.0
         self.trouble: str | None = None
@@ -377,6 +382,12 @@ class InstrumentedEngine(WrappedEngine):
         if self.trouble_since_local is None:
             return 0.0
         return self._local_clock() - self.trouble_since_local
+
+    def claim_p99_seconds(self) -> float | None:
+        """Of the exchanges of the last half minute; None = too few to say."""
+        since = self._local_clock() - CLAIM_SECONDS
+        took = sorted(seconds for at, seconds in self._claims if at >= since)
+        return took[ceil(len(took) * 0.99) - 1] if len(took) >= CLAIMS_MIN else None
 
     def cannot_give_out(self, message: str) -> None:
         """A row stands in the way of all claims. It ends when none has failed for a while."""
@@ -411,7 +422,10 @@ class InstrumentedEngine(WrappedEngine):
     async def _timed(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         started = self._local_clock()
         found = await call()
-        self._metrics.store_operation(operation, self._local_clock() - started)
+        ended = self._local_clock()
+        self._metrics.store_operation(operation, ended - started)
+        if operation == CLAIM:
+            self._claims.append((ended, ended - started))
         return found
 
     def _failed(self, operation: str, trouble: str, message: str) -> None:

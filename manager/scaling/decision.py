@@ -9,7 +9,8 @@ from typing import Literal
 
 import attrs
 
-from musterd.config.scaling import Mode, PolicyName
+from musterd.config.scaling import NO_GUARD, Guard, Mode, PolicyName
+from musterd.manager.scaling.guard import GuardLimit, Machine, guarded
 from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish
 from musterd.manager.scaling.steps import ANY_STEP, Bounds, StepLimit, Steps
 from musterd.store.queue import SpareCapacity
@@ -19,8 +20,8 @@ GOLDEN = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side f
 
 Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[
-    Bound, StepLimit, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation",
-    "hold", "shadow",
+    Bound, StepLimit, GuardLimit, "up_cooldown", "down_cooldown", "stabilization", "busy",
+    "no_observation", "hold", "shadow",
 ]  # fmt: skip
 NO_PROMISES = Promises()
 
@@ -41,6 +42,7 @@ class ScalingPolicy:
     max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
     promises: Promises = NO_PROMISES
     steps: Steps = ANY_STEP
+    guard: Guard = NO_GUARD
     mode: Mode = "active"
     floor_by: str | None = None  # the hours that say so; None = the setting does
     ceiling_by: str | None = None
@@ -79,7 +81,8 @@ def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
 class Situation:
     """`due` None = the observation failed. `size` excludes leaving workers. `overdue`: jobs are due
     for so long that some node cannot have taken its share. `room`: how many more jobs may run on
-    all nodes; None = any number. `work`: for `latency` only; None = unknown.
+    all nodes; None = any number. `work`: for `latency` only; None = unknown. `machine`: for the
+    guard; None = it is off.
     """
 
     due: int | None
@@ -89,6 +92,7 @@ class Situation:
     overdue: bool = False
     room: int | None = None
     work: Work | None = None
+    machine: Machine | None = None
 
 
 @attrs.frozen
@@ -208,6 +212,9 @@ def decide(
     bounds = Bounds(policy.default_count, policy.bound)
     desired, step = policy.steps.taken(seen.size, raw, desired, bounds)
     limit = step or limit
+    if seen.machine is not None:
+        desired, held = guarded(seen.size, desired, policy.guard, seen.machine)
+        limit = held or limit
     if desired > seen.size:
         memory = attrs.evolve(memory, grew_at=now)
     elif desired < seen.size:

@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.scaling import NO_GUARD, Guard
 from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
@@ -34,6 +35,7 @@ from musterd.manager.scaling.decision import (
     useful_wish,
     wish_of,
 )
+from musterd.manager.scaling.guard import YOUNG_SECONDS, Machine, is_on, unseen
 from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import NO_LINE, Promises, WantedCrew, Work
 from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
@@ -76,6 +78,7 @@ def policy_of(settings: Settings, catalog: Catalog) -> ScalingPolicy:
             workers.scale_interval_ms / 1000,
         ),
         steps=Steps(scaling.up_step, scaling.down_step, scaling.tolerance_percent),
+        guard=scaling.guard,
         mode=scaling.mode,
     )
 
@@ -114,11 +117,14 @@ class Supervisor:
     catalog: Callable[[], Catalog]
     times: ServiceTimes
     arrivals: Arrivals
+    machine: Callable[[], Machine]
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
     _shadow: ImaginedCrew | None = attrs.field(default=None, init=False)
     _candidate: ImaginedCrew | None = attrs.field(default=None, init=False)
+    _hired: deque[tuple[float, int]] = attrs.field(factory=deque[tuple[float, int]], init=False)
+    _guard: Guard = attrs.field(default=NO_GUARD, init=False)  # that was last looked into
     _hours: HoursClock = attrs.field(factory=HoursClock, init=False)
     _may_hurry: bool = attrs.field(default=True, init=False)  # to decide before the next tick
     bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
@@ -226,7 +232,8 @@ class Supervisor:
         self.wish = useful_wish(seen, self.policy, wanted) if acts else seen.size
         policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
-        seen = attrs.evolve(seen, size=self.crew.head.size)
+        size = self.crew.head.size
+        seen = attrs.evolve(seen, size=size, machine=self._look_at_machine(size, wanted, policy))
         plan, size = self._decide(seen, policy, wanted)
         decision = self._apply(seen, plan, size, policy.bound, wanted)
         self.journal.append(decision)
@@ -247,6 +254,25 @@ class Supervisor:
         plan, self._memory = decide(seen, self._memory, policy, now, wanted)
         return plan, plan.desired
 
+    def _look_at_machine(
+        self, size: int, wanted: WantedCrew, policy: ScalingPolicy
+    ) -> Machine | None:
+        """Only where something may be hired, or a new guard has to say what it cannot see."""
+        guard, is_new = policy.guard, policy.guard != self._guard
+        grows = max(wanted.workers or 0, policy.default_count) > size
+        beside = self.settings.now.scaling.candidate.guard or NO_GUARD
+        if not (is_on(guard) or is_on(beside)) or not (grows or is_new or self._candidate):
+            self._guard = guard
+            return None
+        machine = self.machine()
+        if is_new and (missing := unseen(guard, machine)):
+            keys = " ".join(f"scaling.guard.{name}" for name in missing)
+            event(self.log, logging.WARNING, "guard cannot be measured here", keys=keys)
+        self._guard, since = guard, trio.current_time() - YOUNG_SECONDS
+        while self._hired and self._hired[0][0] < since:
+            self._hired.popleft()
+        return attrs.evolve(machine, young=sum(hired for _, hired in self._hired))
+
     def _ask_candidate(self, seen: Situation) -> Mapping[str, object] | None:
         policy = self.candidate
         if policy is None:
@@ -259,6 +285,8 @@ class Supervisor:
         self, seen: Situation, plan: Plan, size: int, bound: int, wish: WantedCrew
     ) -> Decision:
         change = self.crew.resize(size)
+        if change.hired and self._guard != NO_GUARD:
+            self._hired.append((trio.current_time(), change.hired))
         retired = change.retired
         limited_by: str | None = plan.limited_by
         if self.crew.head.size > bound:

@@ -16,8 +16,10 @@ from musterd.config.changes import Changes
 from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.log import Log
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
+from musterd.manager.node.machine import read_machine
 from musterd.manager.node.process import boottime, end_process, machine_load
 from musterd.manager.node.status import Configured
+from musterd.manager.scaling.guard import Machine
 from musterd.manager.scaling.supervisor import TenantLimits
 from musterd.manager.systemd import ServiceManager
 from musterd.manager.webhooks.courier import Post
@@ -46,6 +48,7 @@ class TenancyDeps:
     post: Post | None = None  # sends a webhook's request; None = over the network
     own_port: Callable[[], int | None] = lambda: None  # where the web side listens
     load: Callable[[], float | None] = machine_load
+    machine: Callable[[], Machine] = read_machine
 
     @property
     def tenant(self) -> str:
@@ -77,5 +80,6 @@ class DaemonDeps:
     post: Post | None = None  # see `TenancyDeps`
     own_port: Callable[[], int | None] = lambda: None
     load: Callable[[], float | None] = machine_load
+    machine: Callable[[], Machine] = read_machine
     abandon: Callable[[int], None] = end_process  # work goes on that nothing else can end
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 import trio
+from attrs import evolve
 
 from musterd.config.settings import lease_plan
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -18,6 +19,7 @@ from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.manager.scaling.guard import Footprints, Machine
 from musterd.manager.scaling.journal import JournalPage, Stretch
 from musterd.manager.scaling.journal_writer import JournalWriter
 from musterd.manager.scaling.supervisor import Supervisor
@@ -57,7 +59,8 @@ class Tenancy:
         settings, engine, rng, boottime = deps.settings, deps.engine, deps.rng, deps.boottime
         self.idleness = Idleness()
         contained = FaultReporter(deps).contained
-        self._tools = LiveTools(settings, boottime, deps.environ, contained)
+        self._footprints = Footprints()
+        self._tools = LiveTools(settings, boottime, deps.environ, contained, self._footprints.note)
         self.node_events = self._make_node_events()
         self.idleness.on_news(self.node_events.news)
         self.journal = JournalWriter(
@@ -86,7 +89,7 @@ class Tenancy:
         self._supervisor = Supervisor(
             self.name, deps.tenant_limits, self._crew, self._desk, engine, self.idleness, settings,
             self, deps.log, deps.wall_clock, deps.node_id, deps.catalog,
-            self._reporter.service_times, self._reporter.arrivals,
+            self._reporter.service_times, self._reporter.arrivals, self._machine,
         )  # fmt: skip
         self._heartbeat = Heartbeat(
             deps, self.status, self._reporter.service_times, self.idleness, self._wish
@@ -232,6 +235,13 @@ class Tenancy:
         self.node_events.crew_changed(how, worker)
         if how != "hired":
             self._deps.tenant_limits.freed()
+
+    def _machine(self) -> Machine:
+        return evolve(
+            self._deps.machine(),
+            claim_p99_seconds=self.engine.claim_p99_seconds(),
+            worker_bytes=self._footprints.largest_bytes,
+        )
 
     # -- for people
 

@@ -38,6 +38,18 @@ async def test_a_child_that_holds_much_memory_is_replaced() -> None:
     assert small[0] == small[1] == large != after
 
 
+async def test_what_a_child_holds_after_each_job_is_noted_by_kind() -> None:
+    held: list[tuple[str, int]] = []
+    tools = some_tools(held_memory=lambda kind, held_bytes: held.append((kind, held_bytes)))
+    large = python_kind("holds_memory")
+    async with a_bench(tools) as bench:
+        await bench.run(FACTS)
+        await bench.run(large)
+    (first, small), (second, much) = held
+    assert (first, second) == (FACTS.name, large.name)
+    assert 1_000_000 < small < 60_000_000 < much
+
+
 async def test_a_kind_with_other_folders_gets_another_child(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.py").write_text("import os\ndef pid(job): return os.getpid()\n")
     other = python_kind("elsewhere:pid", search_path=(tmp_path,))

@@ -9,7 +9,7 @@ from musterd.console.doctor.judges import Finding
 # Every check, in the order of the report.
 NAMES = (
     *("configuration", "leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
-    *("systemd", "open files", "disk"),
+    *("systemd", "open files", "disk", "guard"),
     *("store", "schema", "server", "durability", "pooler", "session", "clock", "horizon"),
     *("replication", "connections", "rights", "autovacuum", "dead rows", "places"),
     *("nodes", "file", "file system"),

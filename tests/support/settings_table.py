@@ -15,7 +15,7 @@ from musterd.config import settings as shapes
 from musterd.config.load import SHIPPED_FILE
 from musterd.config.outside import HttpToken, WebhookReceiver
 from musterd.config.retention import Ages
-from musterd.config.scaling import Candidate, Hours
+from musterd.config.scaling import Candidate, Guard, Hours
 from musterd.config.settings import keys, sections
 from musterd.config.validators import Between, Check
 from tests.support.pages import DOCS
@@ -36,6 +36,7 @@ _WITHOUT_CHECK: Mapping[Any, str] = {
     str: "text",
     Ages: "table of the two keys above",
     Candidate: "table",
+    Guard: "table",
     tuple[Hours, ...]: "list of tables",
     tuple[HttpToken, ...]: "list of tables",
     tuple[WebhookReceiver, ...]: "list of tables",

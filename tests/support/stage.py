@@ -20,6 +20,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.status import Decision, WorkerView
+from musterd.manager.scaling.guard import Machine
 from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
@@ -149,6 +150,7 @@ class Stage:
         self.post: Post | None = None  # what webhooks are sent with
         self.service_manager: ServiceManager | None = None  # of nodes to come
         self.config_file: Path | None = None  # of nodes to come; None = the shipped defaults
+        self.machine = Machine()  # as its nodes see it
         self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
         self._nursery = nursery
 
@@ -187,6 +189,7 @@ class Stage:
             scans=lambda: self.scans,
             post=self.post,
             load=lambda: 0.5,
+            machine=lambda: self.machine,
             abandon=lambda _status: abandoned.set(),
             service_manager=self.service_manager,
         )

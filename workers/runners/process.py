@@ -330,6 +330,7 @@ class ProcessRunner:
                 await self._stop(grace_seconds, log, assignment)
             assignment.traces.log = log.text()
             raise
+        self._tools.held_memory(assignment.kind.name, ended.memory_bytes)
         await self._recycle(child, ended)
         outcome = outcome_of(ended.ending, assignment.kind, self._tools.limits)
         text, spent = log.text(), assignment.traces.spent
