@@ -4,10 +4,12 @@ reports what becomes of jobs and duties to metrics, log and event log.
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 
 import attrs
 import trio
@@ -25,9 +27,10 @@ from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.events import ORDERED_AT_ONCE, EventLog, NewEvent
 from musterd.store.leases import Reaped, Settlement, Successes
-from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.report import error_line
 from musterd.store.waiting import Backoff, Bell
+from musterd.store.words import cut, one_line, time_text
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.outcome import Contained
 
@@ -260,6 +263,9 @@ class FaultReporter:
         self.deps.log.error("fault contained", exc_info=what.error, extra=extra(**known))
 
 
+ERROR_LENGTH_MAX = 500  # of an error that is not the job's last word
+
+
 class JobReporter:
     """Calls `news` after each write, and `on_ended` with the kinds of jobs that have ended."""
 
@@ -296,6 +302,8 @@ class JobReporter:
         for settlement in settlements:
             if settlement.state is failed:
                 self._log_attempt(logging.WARNING, "job failed", settlement)
+            elif settlement.outcome is AttemptOutcome.RETRYING:
+                event(self._log, logging.INFO, "attempt failed", **retry_fields(settlement))
             elif logs_all:
                 self._log_attempt(logging.DEBUG, "attempt settled", settlement)
 
@@ -349,6 +357,20 @@ class JobReporter:
             attempt=settlement.attempt, worker=settlement.worker, outcome=str(settlement.outcome),
             error=error_line(settlement.error), run_seconds=round(settlement.run_seconds, 6),
         )  # fmt: skip
+
+
+def retry_fields(settlement: Settlement) -> dict[str, object]:
+    """What is logged of an attempt that failed and will be retried: of its error the first line."""
+    fields: dict[str, object] = {
+        "job_id": settlement.id, "kind": settlement.kind, "attempt": settlement.attempt,
+        "worker": settlement.worker,
+    }  # fmt: skip
+    error = json.loads(settlement.error or "{}")
+    first = next(iter(str(error.get("message", "")).splitlines()), "")
+    fields["error"] = cut(one_line(f"{error.get('type', 'error')}: {first}"), ERROR_LENGTH_MAX)
+    fields["run_seconds"] = round(settlement.run_seconds, 6)
+    again_epoch = settlement.ended_epoch + (settlement.delay_seconds or 0.0)
+    return fields | {"next_at": time_text(datetime.fromtimestamp(again_epoch, UTC))}
 
 
 @attrs.define(eq=False)

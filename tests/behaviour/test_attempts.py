@@ -1,6 +1,7 @@
 """What becomes of a job: success, retries after their delay, failure that touches nobody else."""
 
 import json
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -52,6 +53,22 @@ async def test_a_job_that_fails_first_succeeds_in_the_end(stage: Stage) -> None:
     assert job.state is JobState.SUCCEEDED
     assert outcomes(job) == ["retrying", "retrying", "succeeded"]
     assert node.metric("job_retries_total", kind="flaky") == 2
+
+
+async def test_an_attempt_that_will_be_retried_leaves_one_line(stage: Stage) -> None:
+    node = await stage.start()
+    job = await run_one(stage, "flaky")
+    told = node.events.named("attempt failed")
+    assert [(one["job_id"], one["kind"], one["attempt"]) for one in told] == [
+        (job.id, "flaky", 1),
+        (job.id, "flaky", 2),
+    ]
+    for one, later in zip(told, job.attempts[1:], strict=True):
+        assert one["error"].startswith("planned_failure: ")
+        assert later.started_at is not None
+        waited = later.started_at - datetime.fromisoformat(one["next_at"])
+        assert 0 <= waited.total_seconds() < 0.5, "it says when the next one is due"
+    assert not node.events.named("job failed")
 
 
 @pytest.mark.parametrize("jitter", ["none", "equal", "full"])
