@@ -19,7 +19,7 @@ from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome
-from musterd.manager.scaling.journal import JournalPage, Stretch
+from musterd.manager.scaling.journal import JournalPage, Period
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits
 from musterd.store.queue import Counts
@@ -59,7 +59,7 @@ class TenantAccess:
     remarks: Callable[[], Awaitable[Sequence[str]]]  # shared too
     workers: Callable[[], Sequence[WorkerView]]
     decisions: Callable[[], Sequence[Decision]]  # the supervisor's latest, newest last
-    journal: Callable[[Stretch], Awaitable[JournalPage]]  # of all nodes; asks the store
+    journal: Callable[[Period], Awaitable[JournalPage]]  # of all nodes; asks the store
     wall_clock: Callable[[], float]
     feed: Feed
     at_rest: Callable[[], bool] = lambda: False  # nothing is known to happen in its store

@@ -82,8 +82,8 @@ def packed(decisions: Iterable[Decision], node_id: UUID, node: str) -> list[Jour
 
 
 @attrs.frozen
-class Stretch:
-    """A stretch of time, of which the newest `limit` rows are wanted; None = without an end."""
+class Period:
+    """A period of time, of which the newest `limit` rows are wanted; None = without an end."""
 
     since: datetime | None
     until: datetime | None
@@ -97,7 +97,7 @@ class Stretch:
 
 @attrs.frozen
 class JournalPage:
-    """Rows of the journal, the oldest first. `earlier_until`: the end of the stretch that has those
+    """Rows of the journal, the oldest first. `earlier_until`: the end of the period that has those
     before them; None = there are none. `is_whole` False: the store did not answer, these are the
     latest decisions of one node.
     """
@@ -108,11 +108,11 @@ class JournalPage:
 
 
 def page_of(
-    stretch: Stretch, stored: Sequence[JournalRun], fresh: Sequence[JournalRun]
+    period: Period, stored: Sequence[JournalRun], fresh: Sequence[JournalRun]
 ) -> JournalPage:
     """`fresh`: what a node has not written yet; takes the place of what the store has of it."""
-    found = {run.key: run for run in stored} | {run.key: run for run in fresh if stretch.has(run)}
+    found = {run.key: run for run in stored} | {run.key: run for run in fresh if period.has(run)}
     runs = [found[key] for key in sorted(found)]
-    shown = runs[-stretch.limit :]
+    shown = runs[-period.limit :]
     earlier = shown[0].at - MICROSECOND if len(shown) < len(runs) else None
     return JournalPage(shown, earlier)

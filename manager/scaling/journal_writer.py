@@ -14,8 +14,8 @@ from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling.journal import (
     JournalPage,
+    Period,
     Run,
-    Stretch,
     packed,
     page_of,
     row_of,
@@ -65,18 +65,18 @@ class JournalWriter:
         """What the store does not have yet, the oldest first."""
         return [self._row(run) for run in self._waiting.values()]
 
-    async def read(self, stretch: Stretch, latest: Sequence[Decision]) -> JournalPage:
+    async def read(self, period: Period, latest: Sequence[Decision]) -> JournalPage:
         """The journal of all nodes, with what this one has not written yet. `latest`: decisions of
         this node, which alone are known while the store is away, or if it keeps none.
         """
         if self.settings.now.scaling.journal_days:
             try:
-                asked = stretch.since, stretch.until, stretch.limit + 1
-                return page_of(stretch, await self.store.read(*asked), self.waiting)
+                asked = period.since, period.until, period.limit + 1
+                return page_of(period, await self.store.read(*asked), self.waiting)
             except StoreError:
                 pass  # the engine has logged it
         await trio.lowlevel.checkpoint()
-        known = page_of(stretch, (), packed(latest, self.node_id, self.node))
+        known = page_of(period, (), packed(latest, self.node_id, self.node))
         return attrs.evolve(known, is_whole=False)
 
     async def run(self) -> None:

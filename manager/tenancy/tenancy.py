@@ -20,7 +20,7 @@ from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
 from musterd.manager.scaling.guard import Footprints, Machine
-from musterd.manager.scaling.journal import JournalPage, Stretch
+from musterd.manager.scaling.journal import JournalPage, Period
 from musterd.manager.scaling.journal_writer import JournalWriter
 from musterd.manager.scaling.supervisor import Supervisor
 from musterd.manager.tenancy.deps import TenancyDeps
@@ -290,6 +290,6 @@ class Tenancy:
     def decisions(self) -> Sequence[Decision]:
         return list(self._supervisor.journal)
 
-    async def read_journal(self, stretch: Stretch) -> JournalPage:
+    async def read_journal(self, period: Period) -> JournalPage:
         """The journal of all nodes."""
-        return await self.journal.read(stretch, self.decisions())
+        return await self.journal.read(period, self.decisions())

@@ -7,7 +7,7 @@ import attrs
 import trio
 
 from musterd.manager.node.status import Decision
-from musterd.manager.scaling.journal import TOLERANCE_SECONDS, Stretch, unpacked
+from musterd.manager.scaling.journal import TOLERANCE_SECONDS, Period, unpacked
 from musterd.manager.scaling.journal_writer import WAITING_MAX, WRITE_SECONDS
 from musterd.store.scaling_journal import JournalRun
 from tests.support.faulty_engine import Fault
@@ -148,10 +148,10 @@ async def test_the_node_knows_what_it_has_not_written(stage: Stage) -> None:
     node = await stage.start(**BUSY)
     await stage.put("slow", 20)
     await trio.sleep(WRITE_SECONDS - 1)
-    page = await node.tenancy().read_journal(Stretch(None, None, 100))
+    page = await node.tenancy().read_journal(Period(None, None, 100))
     assert_same([one for row in page.runs for one in unpacked(row)], node.journal)
     await trio.sleep(WRITE_SECONDS)
-    page = await node.tenancy().read_journal(Stretch(None, None, 100))
+    page = await node.tenancy().read_journal(Period(None, None, 100))
     assert_same([one for row in page.runs for one in unpacked(row)], node.journal)
     assert page.is_whole
 
@@ -162,7 +162,7 @@ async def test_two_nodes_read_the_same(stage: Stage) -> None:
     await stage.all_ended()
     await stage.nodes[0].stop()
     await trio.sleep(60)
-    end = await nodes[1].tenancy().read_journal(Stretch(None, None, 1_000))
+    end = await nodes[1].tenancy().read_journal(Period(None, None, 1_000))
     assert {row.node for row in end.runs} == {"north", "south"}
     assert list(end.runs)[:-1] == (await kept(stage))[:-1]
 
@@ -173,7 +173,7 @@ async def test_without_the_store_a_node_tells_what_it_remembers(stage: Stage) ->
         node = await stage.start(**changes)
         await trio.sleep(10)
         stage.store.away = not changes
-        page = await node.tenancy().read_journal(Stretch(None, None, 100))
+        page = await node.tenancy().read_journal(Period(None, None, 100))
         stage.store.away = False
         assert not page.is_whole
         assert_same([one for row in page.runs for one in unpacked(row)], node.journal)

@@ -27,7 +27,7 @@ from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, StoreAndCrew, TenantStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
-from musterd.manager.scaling.journal import JournalPage, Stretch, packed, page_of
+from musterd.manager.scaling.journal import JournalPage, Period, packed, page_of
 from musterd.manager.tenancy.tenant_duties import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits
@@ -96,9 +96,9 @@ class StillNode:
     def decisions(self) -> Sequence[Decision]:
         return self.journal
 
-    async def read_journal(self, stretch: Stretch) -> JournalPage:
+    async def read_journal(self, period: Period) -> JournalPage:
         await trio.lowlevel.checkpoint()
-        return page_of(stretch, (), packed(self.journal, UUID(int=1), self.seen.node))
+        return page_of(period, (), packed(self.journal, UUID(int=1), self.seen.node))
 
     async def reload(self) -> ReloadOutcome:
         await trio.sleep(self.reload_seconds)

@@ -26,7 +26,7 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     reload_object,
 )
-from musterd.manager.scaling.journal import Stretch
+from musterd.manager.scaling.journal import Period
 from musterd.store.duties import duty_object
 from musterd.store.events import EventFilter
 from musterd.store.nodes import node_object, warnings
@@ -97,8 +97,8 @@ async def scaling(call: Call) -> Response:
     """The journal: runs of like decisions, the oldest first."""
     limit = call.number("limit") or LIMIT_MAX
     now = call.tenant.wall_clock()
-    stretch = Stretch(_past(call, "since", now), _past(call, "until", now), limit)
-    page = await call.tenant.journal(stretch)
+    period = Period(_past(call, "since", now), _past(call, "until", now), limit)
+    page = await call.tenant.journal(period)
 
     def write() -> Response:
         return json_answer(

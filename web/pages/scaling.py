@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
+from musterd.manager.scaling.journal import decision_of
 from musterd.store.event_types import acts_text
+from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join
@@ -21,10 +23,15 @@ LINES_SHOWN = 60
 
 @frozen
 class ScalingData:
+    """`decisions`: the latest of this node. `runs`: of the journal of all nodes; None = the store
+    did not answer.
+    """
+
     crew: TenantStatus
     decisions: Sequence[Decision]
     chosen: str = RANGE  # of the chart
     picture: Picture | None = None  # None = the store does not answer
+    runs: Sequence[JournalRun] | None = None
 
 
 def scaling(frame: Frame, data: ScalingData) -> View:
@@ -47,7 +54,7 @@ def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
     return {
         "now": ui.card("Now", _now(data)),
         "chart-queue": queue_chart(data.picture, data.chosen),
-        "journal": ui.card("Journal", _journal(data.decisions)),
+        "journal": ui.card("Journal", _journal(data)),
     }
 
 
@@ -82,11 +89,12 @@ def _behind(last: Decision | None) -> Html | None:
     return el("p", ui.badge("BEHIND", "limit"), f" {late}")
 
 
-def _journal(decisions: Sequence[Decision]) -> Html:
-    caption, none = "Decisions of this node, the newest first", "no decision has been made yet"
-    return ui.table(
-        caption, stretches(decisions), COLUMNS, most=LINES_SHOWN, what="earlier line", empty=none
-    )
+def _journal(data: ScalingData) -> Html:
+    found = stretches(data.decisions) if data.runs is None else stretches_of(data.runs)
+    whose = "of this node" if data.runs is None else "of all nodes"
+    caption, none = f"Decisions {whose}, the newest first", "no decision has been made yet"
+    columns = COLUMNS if len({one.node for one in found}) <= 1 else {**COLUMNS, **NODE_COLUMN}
+    return ui.table(caption, found, columns, most=LINES_SHOWN, what="earlier line", empty=none)
 
 
 def _limit(last: Decision) -> Html:
@@ -109,6 +117,7 @@ COLUMNS: ui.Columns[Stretch] = {
     "seen": lambda one: el("span", reason_words(one.last).partition(";")[0], class_="note"),
     "limited by": lambda one: _limit(one.last),
 }
+NODE_COLUMN: ui.Columns[Stretch] = {"node": lambda one: ui.name_text(one.node)}
 LIMITS = {
     "min": "it keeps at least default_count workers",
     "max": "max_count allows no more",
@@ -168,17 +177,39 @@ class Stretch(NamedTuple):
     first: Decision
     last: Decision
     looks: int
+    node: str = ""
 
 
 def stretches(decisions: Iterable[Decision]) -> Sequence[Stretch]:
-    """The journal, newest first; decisions in a row without effect, for one reason, are merged."""
+    """Decisions of one node, newest first; those in a row without effect, for one reason, are
+    merged.
+    """
+    return _merged(Stretch(one, one, 1) for one in decisions)
+
+
+def stretches_of(runs: Iterable[JournalRun]) -> Sequence[Stretch]:
+    """The same of rows of the journal; each node has lines of its own."""
+    return _merged(
+        Stretch(first, evolve(first, at=run.until.timestamp()), run.ticks, run.node)
+        for run in runs
+        for first in (decision_of(run),)
+    )
+
+
+def _merged(parts: Iterable[Stretch]) -> Sequence[Stretch]:
     found: list[Stretch] = []
-    for one in decisions:
-        if found and _is_same(found[-1].last, one):
-            found[-1] = found[-1]._replace(last=one, looks=found[-1].looks + 1)
+    latest: dict[str, int] = {}  # of each node
+    for one in parts:
+        place = latest.get(one.node)
+        if place is not None and _is_same(found[place].last, one.last):
+            before = found[place]
+            found[place] = before._replace(last=one.last, looks=before.looks + one.looks)
         else:
-            found.append(Stretch(one, one, 1))
-    return found[::-1]
+            latest[one.node] = len(found)
+            found.append(one)
+    if len(latest) <= 1:  # whatever became of its clock
+        return found[::-1]
+    return sorted(found, key=lambda one: one.last.at, reverse=True)
 
 
 def _is_same(before: Decision, one: Decision) -> bool:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from musterd.config.load import load
 from musterd.config.show import in_effect
 from musterd.manager.node.status import TenantStatus
+from musterd.manager.scaling.journal import Period
 from musterd.store.errors import StoreError
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
@@ -48,6 +49,7 @@ from musterd.web.ui.actions import read_done
 from musterd.web.ui.live import Gone, Key, Parts, Write
 
 JOBS_SHOWN = 50  # on a page of the list
+JOURNAL_SHOWN = Period(None, None, 300)  # the latest rows
 LIST_SECONDS = 5.0  # a rare kind among millions of jobs takes its time
 FOREVER = "public, max-age=31536000, immutable"
 
@@ -205,7 +207,10 @@ async def read_nodes(_site: Site, tenant: TenantAccess, _chosen: str) -> nodes.N
 
 async def read_scaling(site: Site, tenant: TenantAccess, chosen: str) -> scaling.ScalingData:
     picture = await site.past.picture(tenant, chosen)
-    return scaling.ScalingData(crew_of(site, tenant), tenant.decisions(), chosen, picture)
+    page = await in_time_or_none(lambda: tenant.journal(JOURNAL_SHOWN))
+    runs = page.runs if page is not None and page.is_whole else None
+    crew = crew_of(site, tenant)
+    return scaling.ScalingData(crew, tenant.decisions(), chosen, picture, runs)
 
 
 async def read_kinds(site: Site, tenant: TenantAccess, _chosen: str) -> kinds.KindsData:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import get_args
+from uuid import UUID
 
 import attrs
 import pytest
@@ -17,14 +18,16 @@ from hypothesis import strategies as st
 
 from musterd.manager.node.status import WorkerView
 from musterd.manager.scaling.decision import Bound, Limit
+from musterd.manager.scaling.journal import packed
 from musterd.store.bulk import Survey
 from musterd.store.control import Candidate
 from musterd.store.lifecycle import Action, JobState
+from musterd.store.scaling_journal import JournalRun
 from musterd.web.pages import job, jobs, layout, nodes, overview, scaling
 from musterd.web.pages.jobs import BulkRequest, question
 from musterd.web.pages.layout import Frame, View, address, document, el, escaped, join, link
 from musterd.web.pages.overview import sparkline
-from musterd.web.pages.scaling import LIMITS, reason_words, stretches
+from musterd.web.pages.scaling import LIMITS, reason_words, stretches, stretches_of
 from tests.support.page_scene import (
     COUNTS,
     crew_named,
@@ -59,6 +62,11 @@ def listed(text: str) -> jobs.JobList:
     return jobs.JobList(which, [record_of(text)], "next", False, COUNTS, [text], text)
 
 
+def runs_of(text: str) -> list[JournalRun]:
+    nodes = ((UUID(int=1), text), (UUID(int=2), "south"))
+    return [run for node in nodes for run in packed([decision(limited_by=text)], *node)]
+
+
 PAGES: dict[str, Callable[[str], View]] = {
     "overview": lambda text: overview.overview(framed(text), overview_of(text)),
     "jobs": lambda text: jobs.jobs(framed(text), listed(text)),
@@ -69,6 +77,9 @@ PAGES: dict[str, Callable[[str], View]] = {
     "nodes": lambda text: nodes.nodes(framed(text), nodes_of(text)),
     "scaling": lambda text: scaling.scaling(
         framed(text), scaling.ScalingData(crew_named(text), (decision(limited_by=text),))
+    ),
+    "journal": lambda text: scaling.scaling(
+        framed(text), scaling.ScalingData(crew_named(text), (decision(),), runs=runs_of(text))
     ),
     "refusal": lambda text: layout.refusal_view(framed(text), HTTPStatus.NOT_FOUND, text),
     "sign in": lambda text: layout.sign_in_view(text, wrong=True),
@@ -235,6 +246,22 @@ def test_looks_that_changed_nothing_are_one_line() -> None:
     quiet = [decision(float(n), limited_by="max") for n in range(10)]
     found = stretches([*quiet, decision(10.0, hired=1), *quiet])
     assert [one.looks for one in found] == [10, 1, 10]
+
+
+def test_the_page_has_the_rows_of_all_nodes() -> None:
+    north = packed(
+        [attrs.evolve(decision(float(n)), due=n % 2 + 1) for n in range(6)], UUID(int=1), "north"
+    )
+    south = packed([decision(n + 0.5) for n in range(4)], UUID(int=2), "south")
+    found = stretches_of(sorted([*north, *south], key=lambda run: run.at))
+    assert [(one.node, one.looks, one.last.at) for one in found] == [
+        ("north", 6, 5.0),
+        ("south", 4, 3.5),
+    ]
+    data = scaling.ScalingData(crew_named("x"), (decision(),), runs=[*north, *south])
+    shown = document(framed("x"), scaling.scaling(framed("x"), data))
+    assert "Decisions of all nodes" in shown
+    assert "south" in shown
 
 
 @pytest.mark.parametrize(

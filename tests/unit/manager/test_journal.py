@@ -12,7 +12,7 @@ from musterd.manager.node.status import Decision
 from musterd.manager.scaling.journal import (
     SPAN_SECONDS_MAX,
     TOLERANCE_SECONDS,
-    Stretch,
+    Period,
     decision_of,
     packed,
     page_of,
@@ -91,10 +91,10 @@ def test_a_row_gives_its_first_decision() -> None:
 
 def test_a_page_has_the_newest_rows_and_says_where_the_others_are() -> None:
     rows = packed_rows([at(2 * one, due=one) for one in range(5)])
-    page = page_of(Stretch(None, None, 2), rows[2:], ())
+    page = page_of(Period(None, None, 2), rows[2:], ())
     assert page.runs == rows[3:]
     assert page.is_whole
-    earlier = Stretch(None, page.earlier_until, 10)
+    earlier = Period(None, page.earlier_until, 10)
     assert [row for row in rows if earlier.has(row)] == rows[:3]
     assert page_of(earlier, rows[:3], ()) == attrs.evolve(page, runs=rows[:3], earlier_until=None)
 
@@ -103,6 +103,6 @@ def test_what_is_not_yet_written_takes_the_place_of_what_is() -> None:
     ticks = [at(second) for second in range(10)]
     (stored,), (longer,) = packed_rows(ticks[:5]), packed_rows(ticks)
     (newest,) = packed_rows([at(10, due=3)])
-    assert page_of(Stretch(None, None, 9), [stored], [longer, newest]).runs == [longer, newest]
-    early = Stretch(None, newest.at - (newest.at - longer.at) / 10, 9)
+    assert page_of(Period(None, None, 9), [stored], [longer, newest]).runs == [longer, newest]
+    early = Period(None, newest.at - (newest.at - longer.at) / 10, 9)
     assert page_of(early, [stored], [longer, newest]).runs == [longer]
