@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
+from musterd.config.scaling import Mode
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling.decision import (
     Memory,
@@ -23,9 +24,11 @@ from musterd.manager.scaling.decision import (
 from musterd.manager.scaling.latency import WantedCrew
 
 COUNTS = ("policy", "default_count", "max_count")  # of a policy, what a row holds
+KEPT = (*COUNTS, "mode")  # and what it tells
 LINE = "the line of jobs, by which `latency` wishes: `musterd simulate` works out past jobs anew"
 SHARES = "the room of the other nodes, by which max_count divides the due jobs: the share stays"
 COUNTED = "more due jobs than were counted then: it would be this many at least"
+IMAGINED = "how large the crew was that a shadow imagines"
 TENANTS = "how many workers other tenants would have left"
 
 
@@ -51,7 +54,8 @@ def in_force(today: ScalingPolicy, one: Decision) -> ScalingPolicy:
     """The settings of a decision as far as its row holds them, else today's."""
     known = {name: getattr(one, name) for name in COUNTS if getattr(one, name) is not None}
     allowance = one.desired if one.limited_by == "shared" else None
-    return attrs.evolve(today, **known, allowance=allowance)
+    mode: Mode = "hold" if one.limited_by == "hold" else "active"
+    return attrs.evolve(today, **known, allowance=allowance, mode=mode)
 
 
 def proposed(
@@ -59,7 +63,7 @@ def proposed(
 ) -> ScalingPolicy:
     """The proposal, with what the row holds in place of what it does not name."""
     then = in_force(today, one)
-    kept = {name: getattr(then, name) for name in COUNTS if name not in named}
+    kept = {name: getattr(then, name) for name in KEPT if name not in named}
     return attrs.evolve(proposal, **kept, allowance=then.allowance)
 
 
@@ -124,6 +128,8 @@ def _lacks(
     promises_differ = (then.promises, then.policy) != (policy.promises, policy.policy)
     if plan is None or (policy.policy == "latency" and promises_differ):
         found.append(LINE)
+    if one.limited_by == "shadow":
+        found.append(IMAGINED)
     if one.others_free and policy.max_count != then.max_count:
         found.append(SHARES)
     if plan is None:

@@ -14,6 +14,8 @@ from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import count_text, duration_text, one_line, plural, time_text
 from musterd.web.pages.scaling import limit_words
 
+PAUSE_SECONDS = 5.0  # between two decisions are worth a word
+QUIET_SECONDS = 60.0  # without a decision are no accident
 Numbered = Callable[[Decision], str]
 
 
@@ -23,10 +25,21 @@ def head(run: JournalRun, asked: datetime | None) -> str:
     if run.ticks > 1:
         last = time_text(run.until, "milliseconds")
         first += f", the first of {count_text(run.ticks)} like ones until {last}"
-    if asked is None or asked <= run.until:
+    before = 0.0 if asked is None else (asked - run.until).total_seconds()
+    if before < PAUSE_SECONDS:
         return f"{first}:"
-    before = duration_text((asked - run.until).total_seconds())
-    return f"{first}, the last decision before, {before} earlier:"
+    return f"{first}, the last decision before, {duration_text(before)} earlier:"
+
+
+def since_then(run: JournalRun, asked: datetime | None) -> Iterator[str]:
+    """Why there is no later decision."""
+    if asked is None or (asked - run.until).total_seconds() < QUIET_SECONDS:
+        return
+    one = decision_of(run)
+    if one.due == 0 and not one.busy and one.desired == one.size_before:
+        yield "Since then nothing was to be decided: a crew at its floor rests until there is news."
+    else:
+        yield "Since then this node decided nothing that is kept: it had stopped, or hung."
 
 
 def sentences(run: JournalRun) -> list[str]:

@@ -13,8 +13,8 @@ from musterd.config.faults import did_you_mean
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb, read_past
 from musterd.console.completers import complete_settings
-from musterd.console.explain.anew import COUNTS, Anew, decide_anew, history_seconds, proposed
-from musterd.console.explain.sentences import anew_sentences, head, sentences
+from musterd.console.explain.anew import KEPT, Anew, decide_anew, history_seconds, proposed
+from musterd.console.explain.sentences import anew_sentences, head, sentences, since_then
 from musterd.console.output import Complaint, Exit
 from musterd.console.verbs.scaling import SHOWN_MAX, read_journal
 from musterd.manager.scaling.decision import ScalingPolicy
@@ -92,7 +92,7 @@ def _runs_at(settings: Settings, at: datetime | None) -> Sequence[JournalRun]:
 def _explained(
     settings: Settings, run: JournalRun, at: datetime | None, proposal: Proposal | None
 ) -> dict[str, Any]:
-    said = sentences(run)
+    said = [*sentences(run), *since_then(run, at)]
     whole: dict[str, Any] = {"head": head(run, at), "sentences": said, "decision": run_object(run)}
     if proposal is None:
         return whole
@@ -139,7 +139,7 @@ def _proposal(cli: CommandLine, settings: Settings, given: Sequence[str]) -> Pro
     catalog = cli.catalog(settings)
     named = frozenset(key.rpartition(".")[2] for key in keys)
     return Proposal(
-        given, named & {*COUNTS}, policy_of(settings, catalog), policy_of(changed, catalog)
+        given, named & {*KEPT}, policy_of(settings, catalog), policy_of(changed, catalog)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,10 @@ from musterd.store.words import one_line, time_text
 SHOWN = 20
 PAGE_MAX = 1_000  # rows that the daemon gives at once
 SHOWN_MAX = 10_000
+OWN_ONLY = (
+    "these are the daemon's own latest decisions: its store does not answer, or keeps none"
+    " (scaling.journal_days = 0)"
+)
 Row = Mapping[str, Any]
 
 
@@ -84,7 +89,7 @@ def _from_daemon(
         found[:0] = map(run_from, page["decisions"])
         end = page["next"]
         if not page["whole"]:
-            complain("musterd: the store does not answer; these are the daemon's own decisions")
+            _tell_of_own_only()
         if end is None:
             break
     return found
@@ -93,6 +98,12 @@ def _from_daemon(
 def _candidate_text(one: Row) -> str:
     """The crew that the candidate would have."""
     return or_dash(one["candidate"] and one["candidate"]["desired"])
+
+
+@cache
+def _tell_of_own_only() -> None:
+    """Once."""
+    complain(f"musterd: {OWN_ONLY}")
 
 
 COLUMNS: Columns[Row] = {

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from musterd.console.explain.anew import (
     COUNTED,
+    IMAGINED,
     LINE,
     SHARES,
     Anew,
@@ -87,6 +88,24 @@ def test_a_window_is_worked_out_with_the_other_settings() -> None:
     found = anew(made, attrs.evolve(SHIPPED, stabilization_seconds=1.0, down_cooldown_seconds=0.0))
     assert found.plan is not None
     assert (found.plan.desired, found.plan.limited_by) == (SHIPPED.default_count, "min")
+
+
+def test_a_crew_that_was_held_is_held_unless_the_mode_is_named() -> None:
+    made = lived([(0, 0), (12, 2)], attrs.evolve(SHIPPED, mode="hold"))
+    assert made[-1].limited_by == "hold"
+    held = anew(made, attrs.evolve(SHIPPED, max_count=20), "max_count")
+    freed = anew(made, attrs.evolve(SHIPPED, mode="active"), "mode")
+    assert held.plan is not None
+    assert freed.plan is not None
+    assert (held.plan.limited_by, freed.plan.limited_by) == ("hold", "max")
+    active = lived([(0, 0), (12, 2)], SHIPPED)
+    assert anew(active, attrs.evolve(SHIPPED, mode="hold")).is_repeated
+
+
+def test_a_shadows_crew_is_not_in_the_row() -> None:
+    made = lived([(0, 0), (12, 2)], SHIPPED)
+    shadow = attrs.evolve(made[-1], limited_by="shadow")
+    assert IMAGINED in anew([shadow], attrs.evolve(SHIPPED, max_count=20), "max_count").lacks
 
 
 def test_a_cooldown_counts_from_when_the_crew_really_grew() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.console.explain.anew import LINE, Anew
-from musterd.console.explain.sentences import REASONS, anew_sentences, head, sentences
+from musterd.console.explain.sentences import REASONS, anew_sentences, head, sentences, since_then
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling.decision import Limit, Plan
 from musterd.manager.scaling.journal import decision_of
@@ -112,6 +112,14 @@ def test_the_head_says_when_and_how_long_ago() -> None:
     )
     late = AT + timedelta(minutes=5)
     assert head(run(), late).endswith(", the last decision before, 5 m earlier:")
+
+
+def test_why_there_is_no_later_one_is_said() -> None:
+    late = AT + timedelta(minutes=5)
+    calm = run(due=0, share=0, busy=0, raw_wish=0, desired=2, limited_by="min", hired=0)
+    assert "rests until there is news" in next(since_then(calm, late))
+    assert "it had stopped, or hung" in next(since_then(run(), late))
+    assert list(since_then(calm, AT + timedelta(seconds=2))) == list(since_then(calm, None)) == []
 
 
 def decided(plan: Plan | None, *lacks: str, repeats: bool = True) -> list[str]:
