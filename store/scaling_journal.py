@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,6 +21,7 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 JSON_FIELDS = ("decided_by", "candidate")
 RUN_SPAN_MAX = timedelta(hours=1)  # of a row, so that a reader knows how far back to look
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)  # before that nothing was decided
 READ_MAX = 10_000  # rows at once
 
 
@@ -75,7 +76,7 @@ def run_from(found: Mapping[str, Any]) -> JournalRun:
 
 def first_at(since: datetime | None) -> datetime | None:
     """Where a reader begins: what began earlier has ended before `since`."""
-    return None if since is None else since - RUN_SPAN_MAX
+    return None if since is None or since < FIRST else since - RUN_SPAN_MAX
 
 
 def fields_of(values: Sequence[Any]) -> dict[str, Any]:

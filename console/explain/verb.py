@@ -20,7 +20,7 @@ from musterd.console.verbs.scaling import SHOWN_MAX, read_journal
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.manager.scaling.journal import MICROSECOND, decision_of, unpacked
 from musterd.manager.scaling.supervisor import policy_of
-from musterd.store.scaling_journal import JournalRun, run_object
+from musterd.store.scaling_journal import FIRST, JournalRun, run_object
 from musterd.store.words import time_text
 
 AROUND = timedelta(minutes=1)  # other nodes that decided so shortly before are shown too
@@ -81,7 +81,7 @@ def _lines(found: Sequence[dict[str, Any]]) -> list[str]:
 
 def _runs_at(settings: Settings, at: datetime | None) -> Sequence[JournalRun]:
     """The decision in force on each node that decided shortly before; else the last one before."""
-    since = None if at is None else at - AROUND
+    since = None if at is None or at < FIRST else at - AROUND
     found = read_journal(settings, since, at, NODES_MAX if at is not None else 1)
     if not found:
         found = read_journal(settings, None, at, 1)

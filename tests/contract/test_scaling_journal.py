@@ -95,6 +95,13 @@ async def test_a_run_of_an_hour_is_found_at_its_end(rig: Rig) -> None:
     assert await rig.engine.journal.read(end, end, 1) == [long]
 
 
+async def test_a_reader_may_begin_with_the_first_year(rig: Rig) -> None:
+    one = run(await start(rig))
+    await rig.engine.journal.write([one])
+    first, last = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+    assert await rig.engine.journal.read(first, last, 10) == [one]
+
+
 async def test_old_runs_are_forgotten_in_batches(rig: Rig) -> None:
     now, journal = await start(rig), rig.engine.journal
     old = [run(now - timedelta(seconds=100 + at)) for at in range(7)]

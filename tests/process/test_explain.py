@@ -63,6 +63,7 @@ def test_exit_codes(home: Home) -> None:
     busy_night(home)
     for code, said, *arguments in (
         (3, "or before is kept", "--at", "-1h"),
+        (3, "or before is kept", "--at", "0001-01-01T00:00:00Z"),
         (2, "is no time: write 03:12, -2h", "--at", "yesterday"),
         (2, "no decision depends on it", "--with", "store.url=x"),
         (78, "wanted default_count <= max_count", "--with", "workers.max_count=1"),

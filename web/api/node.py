@@ -124,7 +124,7 @@ def _past(call: Call, name: str, now: float) -> datetime | None:
 async def history(call: Call) -> Response:
     engine, settings = call.tenant.engine, call.site.deps.node.settings
     now = await engine.health.now()
-    since, until = (_epoch(_past(call, name, now)) for name in ("since", "until"))
+    since, until = (_epoch(call, name, now) for name in ("since", "until"))
     try:
         step = call.number("step")
         span = span_of(now, since, until, step, settings.metrics.history_hours * 3_600.0)
@@ -137,7 +137,10 @@ async def history(call: Call) -> Response:
     )
 
 
-def _epoch(moment: datetime | None) -> float | None:
+def _epoch(call: Call, name: str, now: float) -> float | None:
+    moment = _past(call, name, now)
+    if moment is not None and moment.timestamp() < 0:
+        raise invalid(f"{name}: found {call.text(name)!r}, wanted a time since 1970")
     return None if moment is None else moment.timestamp()
 
 
