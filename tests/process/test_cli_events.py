@@ -102,7 +102,7 @@ def test_what_has_happened_for_people_and_for_programs(at_work: tuple[Home, Daem
     ("words", "said"),
     [
         (("--type", "job.faild"), "did you mean"),
-        (("--since", "soon"), "RFC 3339"),
+        (("--since", "soon"), "write 03:12, -2h or"),
         (("--since", "5x"), "write 500ms"),
         (("--limit", "-1"), "range"),
     ],
