@@ -89,7 +89,7 @@ def _from_daemon(
         found[:0] = map(run_from, page["decisions"])
         end = page["next"]
         if not page["whole"]:
-            _tell_of_own_only()
+            _warn_of_own_only()
         if end is None:
             break
     return found
@@ -101,7 +101,7 @@ def _candidate_text(one: Row) -> str:
 
 
 @cache
-def _tell_of_own_only() -> None:
+def _warn_of_own_only() -> None:
     """Once."""
     complain(f"musterd: {OWN_ONLY}")
 
