@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
@@ -91,7 +91,7 @@ def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
     }
     if not wanted:
         return {}
-    asked = _whom_to_ask(True, module_folders(settings.catalog, around.environ), around)
+    asked = whom_to_ask(True, module_folders(settings.catalog, around.environ), around)
     if isinstance(asked, str):
         return dict.fromkeys(wanted, asked)
     broken = why_each_is_broken(asked, list(dict.fromkeys(wanted.values())))
@@ -119,7 +119,7 @@ def _broken_functions(
             group = (does.isolation == "process", does.search_path)
             groups.setdefault(group, []).append((kind, wanted))
     for (in_child, search_path), members in groups.items():
-        asked = _whom_to_ask(in_child, search_path, around)
+        asked = whom_to_ask(in_child, search_path, around)
         wanted_once = list(dict.fromkeys(wanted for _kind, wanted in members))
         if isinstance(asked, str):
             broken: Mapping[Wanted, str] = dict.fromkeys(wanted_once, asked)
@@ -130,7 +130,7 @@ def _broken_functions(
                 yield _name_of(kind), _reason(kind, "python", broken[wanted])
 
 
-def _whom_to_ask(
+def whom_to_ask(
     in_child: bool, search_path: tuple[Path, ...], around: Surroundings
 ) -> ProbeTarget | str:
     """The interpreter that would run the function, or why there is none."""
@@ -206,11 +206,11 @@ class ProbeTarget:
 
 
 @frozen
-class _Answers:
+class Answers:
     """What a child answered before it ended, and how it ended."""
 
     version: tuple[int, ...] | None
-    said: Sequence[str | None]
+    said: Sequence[Any]
     ending: str
 
 
@@ -221,8 +221,8 @@ def why_each_is_broken(asked: ProbeTarget, wanted: Sequence[Wanted]) -> Mapping[
     broken: dict[Wanted, str] = {}
     rest = list(wanted)
     while rest:
-        answers = _ask(asked, rest)
-        if problem := _why_unusable(asked, answers):
+        answers = ask(asked, rest)
+        if problem := why_unusable(asked, answers):
             return broken | dict.fromkeys(rest, problem)
         broken |= {each: why for each, why in zip(rest, answers.said, strict=False) if why}
         rest = rest[len(answers.said) :]
@@ -233,7 +233,7 @@ def why_each_is_broken(asked: ProbeTarget, wanted: Sequence[Wanted]) -> Mapping[
     return broken
 
 
-def _why_unusable(asked: ProbeTarget, answers: _Answers) -> str:
+def why_unusable(asked: ProbeTarget, answers: Answers) -> str:
     if answers.version is None:
         return f"the interpreter {asked.interpreter} does not work: it {answers.ending}"
     if answers.version < _OLDEST_PYTHON:
@@ -242,12 +242,13 @@ def _why_unusable(asked: ProbeTarget, answers: _Answers) -> str:
     return ""
 
 
-def _ask(asked: ProbeTarget, wanted: Sequence[Wanted]) -> _Answers:
+def ask(asked: ProbeTarget, wanted: Sequence[Wanted] = (), modules: Sequence[str] = ()) -> Answers:
     request = {
         "package": str(_PACKAGE_FOLDER),
         "path": asked.path,
         "own_path": asked.own_path,
         "wanted": [(each.module, each.function, each.isolation) for each in wanted],
+        "modules": modules,
     }
     # Files, not pipes: however much stands in them, nobody waits for the other side.
     with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as errors:
@@ -263,11 +264,11 @@ def _ask(asked: ProbeTarget, wanted: Sequence[Wanted]) -> _Answers:
                 start_new_session=True,
             )
         except OSError as error:
-            return _Answers(None, (), f"cannot be started: {error.strerror or error}")
+            return Answers(None, (), f"cannot be started: {error.strerror or error}")
         return _listen(child, asked.limit_seconds, errors)
 
 
-def _listen(child: subprocess.Popen[bytes], limit_seconds: float, errors: IO[bytes]) -> _Answers:
+def _listen(child: subprocess.Popen[bytes], limit_seconds: float, errors: IO[bytes]) -> Answers:
     with child, cast(IO[bytes], child.stdout) as stdout:
         lines = bytearray()
         try:
@@ -278,13 +279,13 @@ def _listen(child: subprocess.Popen[bytes], limit_seconds: float, errors: IO[byt
             child.wait()
     answers = _parsed(bytes(lines))
     if answers is None:
-        return _Answers(None, (), "does not answer as a Python does")
+        return Answers(None, (), "does not answer as a Python does")
     ending = _ending(child.returncode) if has_ended else f"took longer than {limit_seconds:g} s"
     if not answers:
         words = _last_words(errors)
-        return _Answers(None, (), f"{ending}: {words}" if words else ending)
+        return Answers(None, (), f"{ending}: {words}" if words else ending)
     version, *said = answers
-    return _Answers(tuple(cast(list[int], version)), cast(list[str | None], said), ending)
+    return Answers(tuple(cast(list[int], version)), said, ending)
 
 
 def _read(answers: int, into: bytearray, limit_seconds: float) -> bool:

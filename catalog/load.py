@@ -20,6 +20,7 @@ from musterd.catalog.behaviour import (
     table_at,
 )
 from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
+from musterd.catalog.modules import documents_of_modules
 from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
 from musterd.config.document import Document, KeyPath, read_document
 from musterd.config.faults import ConfigError, Fault, Unfit, did_you_mean
@@ -38,20 +39,26 @@ def catalog_of(settings: Settings) -> Catalog:
     python_path = module_folders(settings.catalog, os.environ)
     policy, on_lease_lost = settings.webhooks.policy, settings.leases.on_lease_lost
     defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
-    return load_catalog(settings.catalog.paths, defaults, shipped=settings.catalog.shipped)
+    shipped, faults = settings.catalog.shipped, list[Fault]()
+    modules = documents_of_modules(settings, faults)
+    return load_catalog(settings.catalog.paths, defaults, shipped=shipped, more=(modules, faults))
 
 
 def load_catalog(
-    paths: Iterable[Path], defaults: KindDefaults | Retry, *, shipped: bool = True
+    paths: Iterable[Path],
+    defaults: KindDefaults | Retry,
+    *,
+    shipped: bool = True,
+    more: tuple[Iterable[Document], Iterable[Fault]] = ((), ()),
 ) -> Catalog:
     """Reads the `shipped` catalog and the user's files, whose kinds replace shipped ones. A path is
-    a file, or a folder of `*.toml`, read in order of names. Raises ConfigError with all faults; a
-    kind given twice by the user is one.
+    a file, or a folder of `*.toml`, read in order of names; `more` are what was read elsewhere, and
+    its faults. Raises ConfigError with all faults; a kind given twice by the user is one.
     """
     if isinstance(defaults, Retry):
         defaults = KindDefaults(defaults)
-    faults: list[Fault] = []
-    users = list(_documents(paths, faults))
+    faults = list(more[1])
+    users = [*_documents(paths, faults), *more[0]]
     documents = [read_document(SHIPPED_FILE), *users] if shipped else users
     kinds = [kind for each in documents for kind in read_kinds(each, defaults, faults)]
     named = ((each, name, ("kinds", name)) for each in users for name in kind_tables(each))

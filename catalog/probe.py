@@ -1,10 +1,12 @@
-"""Says of each function that Python kinds name whether an interpreter can import and call it.
+"""Says of each function that Python kinds name whether an interpreter can import and call it, and
+which tasks a module has.
 
 A standard-library script that the interpreter in question runs, because it imports the user's code:
 that may print, exit, crash or hang. It reads one JSON request from stdin: {"package": musterd's
 folder, "path": folders to search first, "own_path": what follows, or null for the interpreter's
-own, "wanted": [[module, function, isolation], ...]}. It answers on stdout, one JSON line each: its
-version, then for each function null or what is wrong.
+own, "wanted": [[module, function, isolation], ...], "modules": [module, ...]}. It answers on
+stdout, one JSON line each: its version, then for each function null or what is wrong, then for each
+module its file and tasks, or its fault.
 """
 
 import difflib
@@ -32,11 +34,42 @@ def main() -> None:
     looked = "looked in {}, then on the interpreter's own path".format(", ".join(request["path"]))
     for module, function, isolation in request["wanted"]:
         answer(answers, why_broken(module, function, isolation, looked))
+    for module in request["modules"]:
+        answer(answers, tasks_in(module, looked))
     os._exit(0)  # whatever threads and exit handlers the modules have brought
 
 
+def tasks_in(name: str, looked: str) -> "dict[str, object]":
+    """The tasks that the module itself defines, each under the name that leads to it."""
+    try:
+        module = importlib.import_module(name)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - it is the user's
+        own = users_frames(error)
+        is_missing = isinstance(error, ModuleNotFoundError) and not own
+        where = f" ({looked})" if is_missing else ""
+        fault = cut(f"cannot import {name}: {error_text(error)}{where}")
+        last = (own[-1].filename, own[-1].lineno) if own else (None, None)
+        if isinstance(error, SyntaxError) and error.filename:
+            last = (error.filename, error.lineno)
+        return {"fault": fault, "file": last[0], "line": last[1]}
+    sort = getattr(sys.modules.get("musterd.tasks"), "Task", None)
+    found = {} if sort is None else {
+        id(value): (attribute, value)
+        for attribute, value in list(vars(module).items())
+        if isinstance(value, sort) and value.__module__ == name
+    }  # fmt: skip
+    file = getattr(module, "__file__", None)
+    if not found:
+        return {"fault": f"module {name} has no function with @task", "file": file, "line": None}
+    tasks = [
+        {"kind": one.kind, "function": attribute, "keys": one.keys, "line": one.line}
+        for attribute, one in found.values()
+    ]
+    return {"file": file, "is_package": hasattr(module, "__path__"), "tasks": tasks}
+
+
 def answer(answers: int, value: object) -> None:
-    line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    line = json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace")
     os.write(answers, line + b"\n")  # whole, whatever happens next: a pipe takes it at once
 
 
@@ -113,7 +146,8 @@ def error_text(error: BaseException) -> str:
 
 
 def users_frames(error: BaseException) -> "list[traceback.FrameSummary]":
-    ours = (__file__, importlib.__file__)
+    tasks = sys.modules.get("musterd.tasks")
+    ours = (__file__, importlib.__file__, getattr(tasks, "__file__", None))
     frames = traceback.extract_tb(error.__traceback__)
     return [each for each in frames if each.filename not in ours and each.filename[:1] != "<"]
 

@@ -36,6 +36,7 @@ from musterd.config.validators import (
     at_once,
     at_restart,
     file_name,
+    module_names,
     next_claim,
     next_job,
     program,
@@ -308,6 +309,9 @@ class CatalogSettings:
 
     paths: tuple[Path, ...] = next_job(
         "your catalogs: files, or folders of *.toml; relative to this file"
+    )
+    modules: tuple[str, ...] = next_job(
+        "your modules with functions of @task, as they are imported", module_names
     )
     shipped: bool = next_job("whether the shipped demonstration kinds are there too")
     python_path: tuple[Path, ...] = next_job(

@@ -175,6 +175,13 @@ def signing_secrets(secrets: Sequence[str]) -> None:
         signing_key(secret)
 
 
+@partial(Check, "names of modules")
+def module_names(names: Sequence[str]) -> None:
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise Unfit("names of modules, as in import", 'shop/tasks.py is "shop.tasks"')
+
+
 @partial(Check, "at least one")
 def not_empty(values: Sequence[object]) -> None:
     if not values:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         StoreMisconfigured,
         StoreUnavailable,
     )
+    from musterd.tasks import task
     from musterd.workers.context import BudgetExceeded, Cancel, Fatal, JobContext, Retry, Snooze
 
 __version__ = "0.1.0"
@@ -34,8 +35,9 @@ __all__ = [
     "StoreMisconfigured",
     "StoreUnavailable",
     "__version__",
+    "task",
 ]
-_CLIENTS = {"Client": "store.client", "AsyncClient": "store.async_client"}
+_HOMES = {"Client": "store.client", "AsyncClient": "store.async_client", "task": "tasks"}
 _CONTEXT = {"BudgetExceeded", "Cancel", "Fatal", "JobContext", "Retry", "Snooze"}
 
 
@@ -46,6 +48,6 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415 - as above
 
     home = "workers.context" if name in _CONTEXT else "store.errors"
-    home = _CLIENTS.get(name, home)
+    home = _HOMES.get(name, home)
     globals()[name] = getattr(import_module(f"musterd.{home}"), name)
     return globals()[name]

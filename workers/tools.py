@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
+from musterd.config.children import children_environment, secrets_of
 from musterd.config.settings import LiveSettings, Settings
 from musterd.workers.outcome import Contained, log_contained
 from musterd.workers.runners.results import AnswerLimits
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from musterd.workers.runners.http_client import HttpClient
 
 _MIB = 1_048_576
-# What a daemon is told and its jobs are not: the store, our own settings, systemd's affairs.
-_OURS = re.compile(
-    r"MUSTERD_.*|PG[A-Z]+|(.*_)?DSN|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|CREDENTIALS_DIRECTORY"
-)
 
 
 @attrs.define(eq=False)
@@ -107,8 +103,6 @@ def make_tools(
     """The tools that the settings ask for. Children get `environ` without what is ours."""
     limits, executor = settings.limits, settings.executor
     largest = max(limits.max_payload_bytes, limits.max_result_bytes, limits.max_error_bytes)
-    secrets = [settings.store.url, settings.store.listen_url, settings.http.token]
-    secrets += settings.webhooks.secret
     return Tools(
         limits=AnswerLimits(
             result_bytes_max=limits.max_result_bytes,
@@ -117,20 +111,10 @@ def make_tools(
         ),
         boottime=boottime,
         variables=dict(environ),
-        environment=children_environment(environ, secrets),
+        environment=children_environment(environ, secrets_of(settings)),
         python=settings.catalog.python or sys.executable,
         max_jobs_per_child=executor.max_jobs_per_child,
         max_child_memory_bytes=executor.max_child_memory_mb * _MIB,
         start_timeout_seconds=executor.start_timeout_seconds,
         max_frame_bytes=largest + _MIB,
     )
-
-
-def children_environment(environ: Mapping[str, str], secrets: Iterable[str]) -> Mapping[str, str]:
-    """`environ` without our own variables, and without any whose value holds one of `secrets`."""
-    hidden = [secret for secret in secrets if secret]
-    return {
-        name: value
-        for name, value in environ.items()
-        if not _OURS.fullmatch(name) and not any(secret in value for secret in hidden)
-    }

@@ -15,12 +15,13 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Isolation, Python, WorkKind
+from musterd.config.children import children_environment
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
 from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import Tools, children_environment
+from musterd.workers.tools import Tools
 
 USER = Path(__file__).with_name("user")
 RETRY = Retry(3, "fixed", 1.0, 1.0, 1.0, "none")

@@ -172,11 +172,16 @@ class TaskRunner:
         function = self._functions.get(place)
         if function is None:
             function = import_function(behaviour)
-            if not inspect.iscoroutinefunction(function):
+            if not _is_async(function):
                 found = f"{behaviour.module}:{behaviour.function} is a plain def"
                 raise TypeError(f'{found}; isolation "task" wants an async def')
             self._functions[place] = function
         return function
+
+
+def _is_async(function: Callable[[JobContext], Any]) -> bool:
+    """An object may be called by a method, as a `@task` is."""
+    return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def _let_cancel_out(error: BaseException, assignment: Assignment, link: InsideLink) -> None:
@@ -219,7 +224,7 @@ class _Call:
     def _ending(self) -> Ending:
         try:
             function = import_function(self.behaviour)
-            if inspect.iscoroutinefunction(function):
+            if _is_async(function):
                 found = f"{self.behaviour.module}:{self.behaviour.function} is an async def"
                 raise TypeError(f'{found}; isolation "thread" wants a plain def')
             ending = ending_of_value(self.job, function(self.job))

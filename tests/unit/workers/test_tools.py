@@ -1,6 +1,6 @@
 """What children may know of the daemon's environment."""
 
-from musterd.workers.tools import children_environment
+from musterd.config.children import children_environment
 
 
 def test_what_is_ours_stays_with_us() -> None:
