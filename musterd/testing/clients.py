@@ -76,13 +76,15 @@ class RecordedJobs(Sequence[RecordedJob]):
     def one(self, kind: str, **wanted: Any) -> RecordedJob:
         """The only one of these. Raises `AssertionError`, which lists what was enqueued."""
         found = self.of(kind, **wanted)
-        assert len(found) == 1, self._said(f"wanted one job, found {len(found)}", kind, wanted)
+        if len(found) != 1:
+            raise AssertionError(self._said(f"wanted one job, found {len(found)}", kind, wanted))
         return found[0]
 
     def none(self, kind: str, **wanted: Any) -> None:
         """Raises `AssertionError` if there is one of these."""
         found = self.of(kind, **wanted)
-        assert not found, self._said(f"wanted no job, found {len(found)}", kind, wanted)
+        if found:
+            raise AssertionError(self._said(f"wanted no job, found {len(found)}", kind, wanted))
 
     def drain(self, until: timedelta | datetime | None = None) -> list[RecordedJob]:
         """Runs what is due, one job after the other, and gives the jobs that were run. With
