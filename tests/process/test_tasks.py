@@ -50,8 +50,10 @@ def shop(home: Home) -> Path:
 
 
 def test_tasks_run_in_every_isolation_and_a_reload_finds_new_ones(home: Home, shop: Path) -> None:
-    sets = ("--set", 'catalog.modules=["shop_of_tasks.tasks"]')
-    sets += ("--set", f'catalog.python_path=["{shop.parent}"]')
+    sets = (
+        *("--set", 'catalog.modules=["shop_of_tasks.tasks"]'),
+        *("--set", f'catalog.python_path=["{shop.parent}"]'),
+    )
     assert home.call("config", "check", *sets).code == 0
     asked = [
         ("double", '{"number": 21}', 42),
