@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-try:
+if sys.version_info >= (3, 10):  # noqa: UP036 - children may be older than the daemon
     from typing import ParamSpec
-except ImportError:  # Python 3.9, where types are looked at by nobody who runs this
-    ParamSpec = TypeVar  # type: ignore[misc,assignment]
+else:  # where types are looked at by nobody who runs this
+    ParamSpec = TypeVar
 
 if TYPE_CHECKING:
     from typing import Concatenate, Literal, Self
@@ -122,9 +123,10 @@ class _Decorate:
         self._kind, self._keys, self._takes_job = kind, keys, takes_job
 
     def __call__(self, function: Callable[P, T]) -> Task[P, T]:
-        sort = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        sort: Any = AsyncTask if inspect.iscoroutinefunction(function) else Task
         kind = self._kind or function.__name__
-        return sort(function, kind, _plain(self._keys), takes_job=self._takes_job)
+        made: Task[P, T] = sort(function, kind, _plain(self._keys), takes_job=self._takes_job)
+        return made
 
 
 class _DecorateWithJob(_Decorate):
@@ -190,8 +192,9 @@ def _plain(keys: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, type):
             own = getattr(builtins, value.__name__, None) is value
             return value.__name__ if own else f"{value.__module__}.{value.__qualname__}"
-        if isinstance(value, (list, tuple, set, frozenset)):
-            return [written(one) for one in value]
+        if isinstance(value, (list, tuple)):
+            several: Sequence[Any] = value
+            return [written(one) for one in several]
         return value
 
     return {name: written(value) for name, value in keys.items()}

@@ -4,6 +4,8 @@ For `django.tasks` of Django 6, and for the package django-tasks on older ones. 
 `django_` and the name of the task's queue; its handler is `musterd.contrib.django:run`.
 """
 
+# Django has no types, and may be one of two.
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 from __future__ import annotations
 
 import builtins
