@@ -8,7 +8,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 if sys.version_info >= (3, 10):  # noqa: UP036 - children may be older than the daemon
     from typing import ParamSpec
@@ -193,8 +193,7 @@ def _plain(keys: Mapping[str, Any]) -> dict[str, Any]:
             own = getattr(builtins, value.__name__, None) is value
             return value.__name__ if own else f"{value.__module__}.{value.__qualname__}"
         if isinstance(value, (list, tuple)):
-            several: Sequence[Any] = value
-            return [written(one) for one in several]
+            return [written(one) for one in cast("Sequence[Any]", value)]
         return value
 
     return {name: written(value) for name, value in keys.items()}

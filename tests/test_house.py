@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "web": {"web", "manager", "workers", "store", "catalog", "config"},
     "console": {"console", "web", "manager", "workers", "store", "catalog", "config"},
     "musterd": {
-        *("testing", "contrib"),  # what users import beside the package itself
+        *("testing", "contrib", "tasks"),  # what users import beside the package itself
         *("console", "web", "manager", "workers", "store", "catalog", "config"),
     },
 }
