@@ -148,7 +148,10 @@ class Held:
     @property
     def has_news(self) -> bool:
         """Whether it has said something that is not in the store."""
-        return self.last_note is not self.written_note or self.spent != self.written_spent
+        note, spent = self.last_note, self.spent
+        return (note is not None and note is not self.written_note) or (
+            spent is not None and spent != self.written_spent
+        )
 
     def news(self) -> tuple[Note | None, str | None]:
         """Its note and what it has spent, where that is not in the store."""

@@ -11,7 +11,7 @@ from musterd.store.leases import Claim, Exchange, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held, Seat
-from musterd.workers.outcome import SUCCEEDED, released
+from musterd.workers.outcome import SUCCEEDED, Note, released
 from tests.support.desks import Heard, be_brisk, make_desk
 
 
@@ -200,6 +200,16 @@ def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
     assert held.with_progress(released("its node shut down")).spent == spent
     held.news_written(None, spent)
     assert held.with_progress(released("its node shut down")).spent is None
+
+
+def test_what_was_noted_in_a_phase_that_has_ended_is_no_news() -> None:
+    """Else it is written again and again."""
+    held = Held(claim(7), 0.0, 0.0)
+    held.note(Note(50, None))
+    held.news_written(*held.news())
+    assert not held.has_news
+    held.advance()
+    assert (held.has_news, held.news()) == (False, (None, None))
 
 
 async def test_an_end_after_a_sleep_of_the_machine_has_the_stores_time(
