@@ -12,6 +12,8 @@ from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Seat
 from musterd.workers.worker import WorkerDeps, work
 
+HIRE_WEIGHT = 0.1  # how much one worker moves the measured time of a hire
+
 
 class Change(NamedTuple):
     hired: int
@@ -41,6 +43,7 @@ class Crew:
         self._worker_deps = worker_deps
         self._on_change = on_change  # ("hired" | "retired" | "dismissed", worker)
         self._numbers = 0
+        self.hire_seconds = 0.0  # from a hire to a worker at its seat, as the last ones took
         self._nursery: trio.Nursery | None = None
         self._closed = trio.Event()
         self.gone = trio.Event()  # closed, and the last has left
@@ -121,9 +124,12 @@ class Crew:
         assert self._nursery is not None, "run the crew before hiring"
         for _ in range(count):
             self._numbers += 1
-            self._nursery.start_soon(self._employ, self._desk.open_seat(self._numbers))
+            seat = self._desk.open_seat(self._numbers)
+            self._nursery.start_soon(self._employ, seat, trio.current_time())
 
-    async def _employ(self, seat: Seat) -> None:
+    async def _employ(self, seat: Seat, hired_local: float) -> None:
+        took_seconds = trio.current_time() - hired_local
+        self.hire_seconds += HIRE_WEIGHT * (took_seconds - self.hire_seconds)
         self._on_change("hired", seat.worker)
         how = "dismissed"
         try:

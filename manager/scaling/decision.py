@@ -11,7 +11,7 @@ import attrs
 
 from musterd.config.scaling import NO_GUARD, Guard, Mode, PolicyName
 from musterd.manager.scaling.guard import GuardLimit, Machine, guarded
-from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish
+from musterd.manager.scaling.latency import Promises, WantedCrew, Work, latency_wish, slack_seconds
 from musterd.manager.scaling.steps import ANY_STEP, Bounds, StepLimit, Steps
 from musterd.store.queue import SpareCapacity
 
@@ -130,11 +130,12 @@ def wish_of(seen: Situation, policy: ScalingPolicy) -> WantedCrew:
     part = share(seen, policy)
     if part is None:
         return WantedCrew(None)
+    slack = None if seen.work is None else slack_seconds(seen.work, policy.promises)
     if policy.policy == "depth":
-        return WantedCrew(part, "depth")
+        return WantedCrew(part, "depth", slack_seconds=slack)
     demand = part + seen.busy
     if policy.policy == "demand" or seen.work is None:
-        return WantedCrew(demand, "demand")
+        return WantedCrew(demand, "demand", slack_seconds=slack)
     whole = _free(seen, policy) + seen.others.free
     fraction = _free(seen, policy) / whole if seen.others.free else 1.0
     wish = latency_wish(seen.work, fraction, policy.promises)

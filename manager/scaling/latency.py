@@ -35,6 +35,16 @@ class Promises:
     of_kinds: Kinds = NO_KINDS
     headroom: float = 0.85  # how busy the crew may be with what arrives all the time
     interval_seconds: float = 1.0
+    hire_seconds: float = 0.0  # how long a new worker takes to be there, as measured
+
+    @property
+    def horizon_seconds(self) -> float:
+        """A job that becomes due later can be left to the next decision."""
+        return self.interval_seconds + self.hire_seconds
+
+    @property
+    def are_made(self) -> bool:
+        return bool(self.max_wait_seconds) or any(self.of_kinds.values())
 
     def of(self, kind: str) -> float:
         """0 = none."""
@@ -44,13 +54,15 @@ class Promises:
 @attrs.frozen
 class Work:
     """What there is to do. `in_hand`: kind of each job on this node, and how long it has run.
-    `arrivals`: jobs a second that this node claims, by kind.
+    `arrivals`: jobs a second that this node claims, by kind. `slots`: jobs that schedules are about
+    to make.
     """
 
     line: Line = NO_LINE
     in_hand: Sequence[tuple[str, float]] = ()
     times: Mapping[str, Service] = NO_TIMES
     arrivals: Kinds = NO_KINDS
+    slots: Sequence[Waiting] = ()
 
     def measured(self, kind: str) -> Service | None:
         found = self.times.get(kind)
@@ -82,11 +94,13 @@ def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
     """
     hand = _in_hand(work)
     waiting = work.waiting
-    now = [one for one in waiting if one.waited_seconds >= 0]
+    now = _due(waiting)
     due = _drain(now, hand.rest_seconds, part, work, promises)
     soon = due  # with what becomes due before the next decision
-    if len(now) < len(waiting):
-        soon = _drain(waiting, hand.rest_seconds, part, work, promises)
+    if len(now) < len(waiting) or work.slots:
+        later = [*(one for one in waiting if one.waited_seconds < 0), *work.slots]
+        later.sort(key=lambda one: -one.waited_seconds)
+        soon = _drain([*now, *later], hand.rest_seconds, part, work, promises)
     unmeasured = sum(one.number for one in now if work.measured(one.kind) is None)
     apart = hand.unmeasured + ceil(part * unmeasured)
     stuck = apart + hand.overrun
@@ -98,6 +112,15 @@ def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
     ]
     workers, because, by = max(wishes, key=lambda wish: wish[0])  # the first of equals
     return WantedCrew(workers, because, by, _slack_seconds(now, promises))
+
+
+def slack_seconds(work: Work, promises: Promises) -> float | None:
+    """What is left of the promise of the worst job that is due; None = no such job has one."""
+    return _slack_seconds(_due(work.waiting), promises)
+
+
+def _due(waiting: Iterable[Waiting]) -> list[Waiting]:
+    return [one for one in waiting if one.waited_seconds >= 0]
 
 
 def _slack_seconds(due: Iterable[Waiting], promises: Promises) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -14,6 +14,7 @@ import trio
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.scaling import NO_GUARD, Guard
+from musterd.config.schedules import of_tenant
 from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
@@ -37,20 +38,17 @@ from musterd.manager.scaling.decision import (
 )
 from musterd.manager.scaling.guard import YOUNG_SECONDS, Machine, is_on, unseen
 from musterd.manager.scaling.hours import HoursClock, with_hours
-from musterd.manager.scaling.latency import NO_LINE, Promises, WantedCrew, Work
+from musterd.manager.scaling.latency import Promises, WantedCrew
+from musterd.manager.scaling.observer import Observation, QueueObserver, for_both
 from musterd.manager.scaling.service_times import Arrivals, Measured, ServiceTimes
 from musterd.manager.scaling.steps import Steps
+from musterd.manager.scaling.upcoming import NO_JOB, SlotClock
 from musterd.store.engine import Engine
-from musterd.store.errors import StoreError
-from musterd.store.queue import Line, QueueView, SpareCapacity
+from musterd.store.queue import Waiting
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState
 
-OVERDUE_INTERVALS = 2  # the node that was to take a job has decided by then
-STALE_SECONDS = 5.0  # an answer that took longer tells of another time
-NO_SPARE = SpareCapacity()
-REUNION_SECONDS = 3.0  # after the store was away, all nodes have given a sign of life by then
 CLOCK_SECONDS = 60.0  # somebody may put the clock forward while the supervisor rests
 JOURNAL_MAX = 1000  # decisions kept in memory
 
@@ -80,18 +78,6 @@ def policy_of(settings: Settings, catalog: Catalog) -> ScalingPolicy:
         steps=Steps(scaling.up_step, scaling.down_step, scaling.tolerance_percent),
         guard=scaling.guard,
         mode=scaling.mode,
-    )
-
-
-def for_both(policy: ScalingPolicy, candidate: ScalingPolicy | None) -> ScalingPolicy:
-    """What has to be observed so that both can decide."""
-    if candidate is None:
-        return policy
-    is_asked = "latency" in (policy.policy, candidate.policy)
-    return attrs.evolve(
-        policy,
-        policy="latency" if is_asked else policy.policy,
-        max_count=max(policy.max_count, candidate.max_count),
     )
 
 
@@ -125,6 +111,7 @@ class Supervisor:
     _candidate: ImaginedCrew | None = attrs.field(default=None, init=False)
     _hired: deque[tuple[float, int]] = attrs.field(factory=deque[tuple[float, int]], init=False)
     _guard: Guard = attrs.field(default=NO_GUARD, init=False)  # that was last looked into
+    _slots: SlotClock = attrs.field(factory=SlotClock, init=False)
     _hours: HoursClock = attrs.field(factory=HoursClock, init=False)
     _may_hurry: bool = attrs.field(default=True, init=False)  # to decide before the next tick
     bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
@@ -135,8 +122,12 @@ class Supervisor:
         self.idleness.on_news(self._hear_news)
         measured = Measured(self.engine, self.times, self.me)
         self._queue_observer = QueueObserver(
-            self.engine, self.desk, self.me, measured, self.arrivals
+            self.engine, self.desk, self.me, measured, self.arrivals, self._slots_within
         )
+
+    def _slots_within(self, seconds: float) -> Sequence[Waiting]:
+        now = self.settings.now
+        return self._slots.within(of_tenant(now.schedules, now.tenant), self.wall_clock(), seconds)
 
     @property
     def policy(self) -> ScalingPolicy:
@@ -144,8 +135,10 @@ class Supervisor:
         return self._policy_of(self.settings.now)
 
     def _policy_of(self, settings: Settings) -> ScalingPolicy:
+        policy = policy_of(settings, self.catalog())
+        promises = attrs.evolve(policy.promises, hire_seconds=self.crew.hire_seconds)
         in_force = self._hours.in_force(settings.scaling.hours, self.wall_clock())
-        return with_hours(policy_of(settings, self.catalog()), in_force)
+        return with_hours(attrs.evolve(policy, promises=promises), in_force)
 
     @property
     def candidate(self) -> ScalingPolicy | None:
@@ -300,7 +293,7 @@ class Supervisor:
             retired=retired, share=share(seen, self.policy), room=seen.room,
             others_free=None if seen.due is None else seen.others.free,
             because=wish.because, slack_seconds=wish.slack_seconds,
-            decided_by=wish.decided_by and dict(zip(("kind", "job"), wish.decided_by, strict=True)),
+            decided_by=_decided_by(wish),
             default_count=self.policy.default_count, max_count=self.policy.max_count,
             candidate=self._ask_candidate(seen),
         )  # fmt: skip
@@ -318,94 +311,12 @@ class Supervisor:
         self.observer.crew(*self.crew.head)
 
 
-@attrs.frozen
-class Observation:
-    """`due` None = unknown. `overdue`: jobs are due that some node should have taken by now."""
-
-    due: int | None
-    others: SpareCapacity = NO_SPARE  # what the other nodes have
-    lot: int = 0
-    overdue: bool = False
-    room: int | None = None  # how many more jobs may run on all nodes; None = any number
-    work: Work | None = None  # None = the policy does not ask
-
-
-@attrs.define(eq=False)
-class QueueObserver:
-    """`me` is the supervisor's node."""
-
-    engine: Engine
-    desk: Desk
-    me: UUID
-    measured: Measured
-    arrivals: Arrivals
-    _others: SpareCapacity = attrs.field(default=NO_SPARE, init=False)  # as last seen
-    _due_since_local: float | None = attrs.field(default=None, init=False)
-    _is_blind: bool = attrs.field(default=False, init=False)
-    _reunion_until_local: float = attrs.field(default=float("-inf"), init=False)
-
-    async def look(self, policy: ScalingPolicy, interval_seconds: float) -> Observation:
-        """Counts due jobs up to what could matter to all nodes."""
-        asked_local = trio.current_time()
-        if self.desk.has_run_dry(interval_seconds):
-            self._due_since_local = None
-            return Observation(0, self._others, work=self._work(policy, NO_LINE))
-        try:
-            if policy.policy == "latency":
-                await self.measured.hear_others()
-            view = await self._ask(policy)
-        except StoreError:
-            self._is_blind = True
-            return Observation(None, self._others)
-        if trio.current_time() - asked_local > max(STALE_SECONDS, interval_seconds):
-            self._is_blind = True
-            return Observation(None, self._others)
-        self._others = self._seen(view.others)
-        # Where all that is due is parked, one worker has to look whether there is room.
-        due = 0 if view.paused else max(view.due, int(view.parked))
-        overdue = self._waits_seconds(due, view) >= OVERDUE_INTERVALS * interval_seconds
-        work = self._work(policy, view.line or NO_LINE)
-        return Observation(due, self._others, view.lot, overdue, view.room, work)
-
-    def _work(self, policy: ScalingPolicy, line: Line) -> Work | None:
-        if policy.policy != "latency":
-            return None
-        now, held = trio.current_time(), self.desk.held.values()
-        in_hand = [
-            (one.claim.kind, 0.0 if one.started_local is None else now - one.started_local)
-            for one in held
-            if not one.settling
-        ]
-        return Work(line, in_hand, self.measured.times(), self.arrivals.a_second(now))
-
-    async def _ask(self, policy: ScalingPolicy) -> QueueView:
-        most, promises = policy.max_running, policy.promises
-        horizon = promises.interval_seconds if policy.policy == "latency" else None
-        bound = 2 * (policy.max_count + self._others.free) + 1
-        view = await self.engine.queue.observe(bound, self.me, most, horizon)
-        if view.due < bound or view.others.free <= self._others.free:
-            return view
-        bound = 2 * (policy.max_count + view.others.free) + 1
-        return await self.engine.queue.observe(bound, self.me, most, horizon)
-
-    def _seen(self, room: SpareCapacity) -> SpareCapacity:
-        """After the store was away, the others are assumed unchanged for a moment."""
-        now = trio.current_time()
-        if self._is_blind:
-            self._is_blind, self._reunion_until_local = False, now + REUNION_SECONDS
-        is_reunion = now < self._reunion_until_local
-        return self._others if is_reunion and room.free < self._others.free else room
-
-    def _waits_seconds(self, due: int, view: QueueView) -> float:
-        """How long jobs have been due that nobody takes, apart from pauses of the queue."""
-        now = trio.current_time()
-        if not due:
-            self._due_since_local = None
-            return 0.0
-        if self._due_since_local is None:
-            self._due_since_local = now
-        watched_seconds = now - self._due_since_local
-        return min(watched_seconds, view.oldest_due_seconds) if view.due else watched_seconds
+def _decided_by(wish: WantedCrew) -> Mapping[str, object] | None:
+    """The job of a slot that is still to come has no id yet."""
+    if wish.decided_by is None:
+        return None
+    kind, job = wish.decided_by
+    return {"kind": kind, "job": None if job == NO_JOB else job}
 
 
 @attrs.define(eq=False)

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from musterd.manager.scaling.supervisor import Observation
+from musterd.manager.scaling.observer import Observation
 from musterd.store.lifecycle import JobState
 from musterd.workers.toolbox import DeterministicRunner, Toolbox
 from tests.runners.rig import some_tools

@@ -5,7 +5,7 @@ from typing import get_args
 import attrs
 
 from musterd.manager.node.status import Decision
-from musterd.manager.scaling import supervisor
+from musterd.manager.scaling import observer
 from musterd.manager.scaling.decision import Limit, Others, share_of
 from musterd.manager.scaling.latency import MEASURED_RUNS, Because
 from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS
@@ -50,6 +50,6 @@ def test_the_times_are_those_of_the_code() -> None:
     assert (
         f"until it has been silent for {LIVE_SECONDS:.0f} seconds ({YOUNG_SECONDS:.0f} in" in PAGE
     )
-    assert f"For {supervisor.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
-    assert f"takes more than {supervisor.STALE_SECONDS:.0f} s to answer" in PAGE
-    assert supervisor.OVERDUE_INTERVALS == 2
+    assert f"For {observer.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
+    assert f"takes more than {observer.STALE_SECONDS:.0f} s to answer" in PAGE
+    assert observer.OVERDUE_INTERVALS == 2
