@@ -16,6 +16,7 @@ from musterd.manager.log import Log
 from musterd.manager.node.process import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
+from musterd.store.nodes import YOUNG_SECONDS
 from musterd.store.waiting import Bell
 
 LOOKS_A_SECOND = 1.2  # of all nodes together
@@ -61,6 +62,8 @@ START_SECONDS = 0.2  # so long at most, for nodes that start together to have he
 TRUST_SECONDS_MIN = 0.001  # between two looks at the clock
 TO_OTHERS_SECONDS = 15.0  # a duty that was given up for others is not taken back sooner
 REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more often than this
+# What nobody else wanted is not offered again sooner: those who count as alive may all be dead.
+UNWANTED_SECONDS = YOUNG_SECONDS
 
 
 @attrs.frozen
@@ -82,6 +85,23 @@ class Pace:
     def trust_look_seconds(self) -> float:
         """How often a holder checks the clock: waits do not count the time of a suspend."""
         return self.margin_seconds / 4
+
+
+@attrs.frozen
+class Unwanted:
+    """When a node took more than its share because nobody else did, and how many nodes seemed to be
+    alive then. Until that number changes, they are no reason to give anything up.
+    """
+
+    live_nodes: int
+    since_local: float
+
+    def holds(self, live_nodes: int, now: float) -> bool:
+        is_same = live_nodes == self.live_nodes
+        return is_same and now - self.since_local < UNWANTED_SECONDS
+
+
+NEVER_UNWANTED = Unwanted(0, float("-inf"))
 
 
 @attrs.frozen
@@ -129,6 +149,7 @@ class Leadership:
     _renewal: Bell = attrs.field(factory=Bell, init=False)
     _taken: Bell = attrs.field(factory=Bell, init=False)
     _gave_up_local: float = attrs.field(default=float("-inf"), init=False)
+    _unwanted: Unwanted = attrs.field(default=NEVER_UNWANTED, init=False)
 
     @property
     def held(self) -> frozenset[str]:
@@ -220,12 +241,15 @@ class Leadership:
             nursery.start_soon(self._serve, held)
         if taken:
             if len(self._held) > share:
-                self._gave_up_local = now  # nobody else wanted them: not yet
+                self._gave_up_local = now
+                self._unwanted = Unwanted(news.live_nodes, now)
             self.observer.acquired(taken)
             self._taken.ring()
 
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
+        if self._unwanted.holds(news.live_nodes, now):
+            return
         share = fair_share(duties, news.live_nodes)
         if news.live_nodes > 1:
             await self._rotate(now)

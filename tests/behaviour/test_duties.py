@@ -13,7 +13,14 @@ import pytest
 import trio
 
 from musterd.manager.duties.duty import RUN_LIMIT_SECONDS, Duty, DutyRun
-from musterd.manager.duties.leadership import Identity, Leadership, Pace, fair_share
+from musterd.manager.duties.leadership import (
+    REBALANCE_SECONDS,
+    UNWANTED_SECONDS,
+    Identity,
+    Leadership,
+    Pace,
+    fair_share,
+)
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
 from tests.support.faulty_engine import Fault, FaultyEngine
@@ -255,6 +262,33 @@ async def test_a_dead_nodes_duties_are_taken_within_its_lease_and_a_little(
         ended = [at for at, node, why, _ in scene.said if node == "node1" and why != "acquired"]
         taken = [at for at, node, what, _ in scene.said if node == "node2" and what == "acquired"]
         assert max(ended) < max(taken)
+
+
+async def test_a_survivor_offers_nothing_to_a_dead_node_that_counts_as_alive(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """One that said it was resting may be silent for longer before it counts as dead."""
+    async with two_on_a_store() as (scene, first, second):
+        first.engine.away = True
+        await until(lambda: all_held(second) == sorted(NAMES), 15)
+        since = trio.current_time()
+        await trio.sleep(UNWANTED_SECONDS - 5)
+        assert [one for one in scene.said if one[0] > since and one[1] == "node2"] == []
+        third = await scene.node(3)  # which is alive
+        await until(lambda: bool(third.leadership.held), REBALANCE_SECONDS + 5)
+        assert not scene.overlaps
+
+
+async def test_a_survivor_keeps_its_duties_though_they_should_take_turns(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_on_a_store() as (scene, first, second):
+        scene.pace = attrs.evolve(PACE, rotate_seconds=20.0)
+        first.engine.away = True
+        await until(lambda: all_held(second) == sorted(NAMES), 40)
+        since = trio.current_time()
+        await trio.sleep(UNWANTED_SECONDS - 5)
+        assert [one for one in scene.said if one[0] > since and one[1] == "node2"] == []
 
 
 async def test_a_renewal_whose_reply_is_lost_ends_the_term(

@@ -1,7 +1,7 @@
 """The page on duties names those that there are, with their pace and batches."""
 
 from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX, DUTIES
-from musterd.manager.duties.leadership import REBALANCE_SECONDS
+from musterd.manager.duties.leadership import REBALANCE_SECONDS, UNWANTED_SECONDS
 from musterd.manager.duties.schedules import LOOK_SECONDS as SCHEDULES_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND
 from musterd.manager.events.node_events import TRIMMED_ROWS
@@ -35,5 +35,6 @@ def test_the_numbers_are_those_of_the_program() -> None:
         f"leases are {RESTING.lease_seconds:g} seconds",
         f"renewed every {RESTING.heartbeat_seconds:g}",
         f"every {REBALANCE_SECONDS:g} seconds",
+        f"it keeps for {UNWANTED_SECONDS:g} seconds",
     ):
         assert words in " ".join(PAGE.split()), words
