@@ -126,11 +126,21 @@ async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -
             return None
         return judge(outcome, held.claim, held.judged_by or kind, bytes_max)
     except Exception as error:  # noqa: BLE001 - told below
-        box.tools.contained(
-            Contained("attempt", kind.name, held.claim.id, error, held.claim.attempt)
-        )
+        _contain(error, held, box)
         outcome = Outcome("failure", None, "internal_error", line_of(error), kind.retryable)
         return None if held.lost else judge(outcome, held.claim, kind, bytes_max)
+    except BaseExceptionGroup as group:  # of a nursery that met a fault while it was cancelled
+        _, rest = group.split(trio.Cancelled)
+        if isinstance(rest, Exception):
+            _contain(rest, held, box)
+            # Raises the cancel alone.
+            await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120
+        raise
+
+
+def _contain(error: Exception, held: Held, box: Toolbox) -> None:
+    claim = held.claim
+    box.tools.contained(Contained("attempt", claim.kind, claim.id, error, claim.attempt))
 
 
 async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -> Outcome | None:

@@ -26,6 +26,13 @@ async def run_one(stage: Stage, kind: str, **options: Any) -> JobRecord:
     return await stage.job(job_id)
 
 
+def damage_attempt(stage: Stage, job_id: int) -> None:
+    """The store refuses to count it up, which a claim of the job would do."""
+    stage.raw("pragma ignore_check_constraints = on")
+    stage.raw(f"update job_rows set attempt = {2**63 - 1} where id = {job_id}")
+    stage.raw("pragma ignore_check_constraints = off")
+
+
 def outcomes(job: JobRecord) -> list[str | None]:
     return [one.outcome for one in job.attempts]
 
@@ -252,7 +259,7 @@ async def test_a_good_end_is_not_made_a_failure_by_a_claim_that_is_refused(stage
     good = await stage.put_one("report")
     await until(lambda: node.daemon.status().busy == 1)
     bad = await stage.put_one("report")
-    stage.raw(f"update job_rows set attempt = {2**63 - 1} where id = {bad}")
+    damage_attempt(stage, bad)
     await trio.sleep(5)
     assert await stage.state(good) is JobState.SUCCEEDED
 
@@ -281,6 +288,32 @@ async def test_a_fault_of_ours_in_an_attempt_costs_that_attempt(
     assert node.metric("faults_contained_total", where="attempt") == 2
 
 
+async def test_a_fault_of_ours_while_an_attempt_is_cancelled_gives_its_job_back(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was cancelled for still happens, at once, and the fault is told of."""
+
+    async def run(_runner: object, _assignment: object) -> None:
+        async def ends_badly() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise KeyError("a fault of ours")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ends_badly)
+            nursery.start_soon(trio.sleep_forever)
+
+    monkeypatch.setattr(toolbox.DeterministicRunner, "run", run)
+    node = await stage.start(shutdown__grace_period_seconds=1)
+    job_id = await stage.put_one("long")
+    await until(stage.running_now)
+    await node.stop()
+    job = await stage.job(job_id)
+    assert (job.state, outcomes(job)) == (JobState.QUEUED, ["released"])
+    assert node.metric("faults_contained_total", where="attempt") == 1
+
+
 async def test_an_end_that_cannot_be_stored_at_all_costs_its_job_alone(stage: Stage) -> None:
     """Nothing can be written about it: its lease runs out, and it is reaped until it has failed."""
     node = await stage.start(workers__lease_timeout_seconds=3)
@@ -301,7 +334,7 @@ async def test_a_claim_that_the_store_refuses_is_not_asked_for_without_a_pause(
     """As where a row was damaged by hand: an attempt counter at its end cannot be counted up."""
     node = await stage.start()
     job_id = await stage.put_one("report", delay_seconds=1)
-    stage.raw(f"update job_rows set attempt = {2**63 - 1} where id = {job_id}")
+    damage_attempt(stage, job_id)
     await trio.sleep(1)
     await until(lambda: node.daemon.status().store_trouble == "unclaimable")
     assert verdict(node.daemon.status())[0] is False
