@@ -149,8 +149,9 @@ class ProgressWriter:
     engine: Engine
     settings: LiveSettings
     contained: Callable[[Contained], None] = log_contained
-    _news: dict[int, Held] = attrs.field(factory=dict[int, Held], init=False)
-    _hurried: dict[int, trio.Event] = attrs.field(factory=dict[int, trio.Event], init=False)
+    # By claim and not by job: another claim of the same job may follow while this one is written.
+    _news: dict[Held, None] = attrs.field(factory=dict[Held, None], init=False)
+    _hurried: dict[Held, trio.Event] = attrs.field(factory=dict[Held, trio.Event], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
 
     def note(self, held: Held, note: Note) -> None:
@@ -166,15 +167,14 @@ class ProgressWriter:
         """Returns when what was said of the job is in the store, or could not be written."""
         if not held.has_news:
             return
-        job_id = held.claim.id
-        written = self._hurried[job_id] = trio.Event()
-        self._news[job_id] = held
+        written = self._hurried[held] = trio.Event()
+        self._news[held] = None
         self._bell.ring()
         try:
             with trio.move_on_after(LAST_WORD_SECONDS):
                 await written.wait()
-        finally:  # cancelled as well: the next attempt's word is waited for anew
-            self._hurried.pop(job_id, None)
+        finally:
+            self._hurried.pop(held, None)
 
     async def run(self) -> None:
         while True:
@@ -184,8 +184,8 @@ class ProgressWriter:
             await self._write_due()
 
     def _announce(self, held: Held) -> None:
-        if held.claim.id not in self._news:
-            self._news[held.claim.id] = held
+        if held not in self._news:
+            self._news[held] = None
             self._bell.ring()
 
     @property
@@ -193,19 +193,19 @@ class ProgressWriter:
         return self.settings.now.events.progress_interval_ms / 1000
 
     def _next_local(self) -> float:
-        recorded = min((held.recorded_local for held in self._news.values()), default=float("inf"))
+        recorded = min((held.recorded_local for held in self._news), default=float("inf"))
         return recorded + self._interval_seconds
 
     async def _write_due(self) -> None:
         now_local, interval_seconds = trio.current_time(), self._interval_seconds
         due = [
             held
-            for job_id, held in self._news.items()
-            if held.recorded_local + interval_seconds <= now_local or job_id in self._hurried
+            for held in self._news
+            if held.recorded_local + interval_seconds <= now_local or held in self._hurried
         ]
         for held in due:
-            del self._news[held.claim.id]
-            held.recorded_local = trio.current_time()
+            del self._news[held]
+            held.note_recorded(now_local)
         news = [held for held in due if held.has_news and not (held.lost or held.settling)]
         is_written = False
         try:
@@ -215,13 +215,13 @@ class ProgressWriter:
             is_written = True
         except StoreError:  # the engine has logged it
             for held in news:
-                held.recorded_local = trio.current_time() + PAUSE_SECONDS_MAX
-                self._news[held.claim.id] = held
+                held.note_recorded(trio.current_time() + PAUSE_SECONDS_MAX)
+                self._news[held] = None
         for held in due:
-            hurried = self._hurried.get(held.claim.id)
+            hurried = self._hurried.get(held)
             is_over = held.lost or held.settling
             if hurried is not None and is_written and held.has_news and not is_over:
-                self._news[held.claim.id] = held  # said while this was written
+                self._news[held] = None  # said while this was written
                 self._bell.ring()
             elif hurried is not None:
                 hurried.set()

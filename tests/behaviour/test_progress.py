@@ -152,3 +152,39 @@ async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
         assert await progress_of(writer.engine, held.claim.id) == (20.0, "good")
         assert not other.has_news
         assert [(one.where, one.job_id) for one in found] == [("note", other.claim.id)]
+
+
+async def test_news_of_an_old_claim_takes_no_place_of_a_newer_one_of_the_same_job(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The old claim's write fails late, when the job has been claimed again and has said more."""
+    del autojump_clock
+    async with a_running_job() as (writer, old, weather):
+        new = Held(old.claim, trio.current_time(), float("inf"))
+        new.start(2, (trio.current_time(), 0.0), old.claim.claimed_epoch)
+        weather.slow_seconds, weather.away = 0.5, True
+        writer.note(old, Note(10.0, "old"))
+        await trio.sleep(0.1)
+        writer.note(new, Note(20.0, "new"))
+        old.lose()
+        await trio.sleep(1)
+        weather.away = False
+        await trio.sleep(5)
+        assert await progress_of(writer.engine, old.claim.id) == (20.0, "new")
+        assert not new.has_news
+
+
+async def test_the_end_of_an_old_claims_write_is_not_taken_for_the_last_word_of_a_newer_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with a_running_job() as (writer, old, weather):
+        new = Held(old.claim, trio.current_time(), float("inf"))
+        new.start(2, (trio.current_time(), 0.0), old.claim.claimed_epoch)
+        weather.slow_seconds = 0.5
+        writer.note(old, Note(10.0, "old"))
+        await trio.sleep(0.1)
+        old.lose()
+        writer.note(new, Note(20.0, "new"))
+        await writer.last_word(new)
+        assert await progress_of(writer.engine, old.claim.id) == (20.0, "new")

@@ -145,6 +145,10 @@ class Held:
     def spend(self, spent: str) -> None:
         self.spent = spent
 
+    def note_recorded(self, local: float) -> None:
+        """The store is told of its progress now, or, where it cannot be, as if it had been then."""
+        self.recorded_local = local
+
     @property
     def has_news(self) -> bool:
         """Whether it has said something that is not in the store."""
