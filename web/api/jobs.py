@@ -122,9 +122,9 @@ async def enqueue(call: Call) -> Response:
     body = await read_object(call.site, call.request)
     tenant = requested_tenant(body, call.text("tenant"))
     here = attrs.evolve(call, tenant=tenant_access(call.site, tenant))
-    job = await _wanted(here, body)
+    job = await wanted_job(here, body)
     check_webhook(job, here.tenant.webhooks)
-    made = await _make(here.tenant.engine, job)
+    made = await make_job(here.tenant.engine, job)
     if not made.is_new:
         return await done_answer(here, made.id, HTTPStatus.OK)
     return await done_answer(here, made.id, HTTPStatus.CREATED, is_new=True)
@@ -213,7 +213,7 @@ async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[Jo
         wanted = max(1, min(limit + 1 - len(page), room, READ_JOBS_MAX))
 
 
-async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
+async def wanted_job(call: Call, body: dict[str, object]) -> NewJob:
     length = int(call.request.headers.get("content-length", SMALL_BYTES + 1))
     catalog, limits = call.tenant.catalog(), call.tenant.limits
     if length <= SMALL_BYTES:
@@ -222,7 +222,7 @@ async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
     return await trio.to_thread.run_sync(requested_job, body, catalog, limits, limiter=limiter)
 
 
-async def _make(engine: Engine, job: NewJob) -> Enqueued:
+async def make_job(engine: Engine, job: NewJob) -> Enqueued:
     if job.dedup_key is None:
         (job_id,) = await engine.jobs.enqueue([job])
         return Enqueued(job_id, True)

@@ -289,6 +289,8 @@ UI_OPERATIONS: Sequence[Operation] = (
         actions.act_on_schedule),
     _view("/ui/live", "Changes in a view, as server-sent events.", views.live_updates, VIEW,
         OF_JOB, RANGE),
+    _view("/ui/find", "Leads to a job by its number.", actions.find, OF_JOB),
+    _form("/ui/jobs/enqueue", "Makes a job.", actions.enqueue),
     _form("/ui/jobs/confirm", "Says how many jobs are meant, and asks.", actions.confirm),
     _form("/ui/jobs/act", "Acts on the jobs that were confirmed.", actions.act),
     *(

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from musterd.store.input import decoded
 from musterd.store.jobs import AttemptRecord, JobRecord
-from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
+from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseRecord, PhaseState, rounded
 from musterd.store.report import error_line, max_attempts, option_facts, overall
 from musterd.store.why import Why, band_text
@@ -186,12 +186,19 @@ ATTEMPTS: ui.Columns[AttemptRecord] = {
 }
 
 
+FAILURES = (AttemptOutcome.FAILED, AttemptOutcome.RETRYING)  # whose log is read at once
+
+
 def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
     newest = attempts[::-1]
     shown = ui.table(
         "Attempts, the latest first", newest, ATTEMPTS, most=ATTEMPTS_SHOWN, what="earlier attempt"
     )
-    logs = [_log(one) for one in newest[:ATTEMPTS_SHOWN] if one.log]
+    logs = [
+        _log(one, is_open=one is newest[0] and one.outcome in FAILURES)
+        for one in newest[:ATTEMPTS_SHOWN]
+        if one.log
+    ]
     return ui.card("Attempts", shown, logs) if attempts else join()
 
 
@@ -201,7 +208,7 @@ def _by(one: AttemptRecord) -> str:
     return one.node if one.worker is None else f"{one.node}/{one.worker}"
 
 
-def _log(one: AttemptRecord) -> Html:
+def _log(one: AttemptRecord, *, is_open: bool = False) -> Html:
     text = one.log or ""
     shown = text[-LOG_CHARACTERS_MAX:]
     before = "… " if len(shown) < len(text) else ""
@@ -210,6 +217,7 @@ def _log(one: AttemptRecord) -> Html:
         el("summary", f"Log of attempt {one.attempt}"),
         _pre(f"{before}{shown}", f"log of attempt {one.attempt}"),
         data_key=f"log-{one.attempt}",
+        open=is_open,
     )
 
 

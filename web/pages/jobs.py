@@ -67,7 +67,9 @@ def jobs(frame: Frame, listing: JobList) -> View:
         el("h1", "Jobs"),
         ui.notice(listing.said) if listing.said else None,
         _filter(frame, listing),
+        _find(frame),
         _list(frame, listing),
+        _new(frame, listing.kinds) if frame.may_act else None,
     )
     return View("jobs", "Jobs", content)
 
@@ -97,9 +99,50 @@ def _filter(frame: Frame, listing: JobList) -> Html:
     )  # fmt: skip
 
 
-def _field(name: str, label: str, value: str | None, options: str | None = None) -> Html:
-    field = el("input", id=name, name=name, value=value or "", list=options, autocomplete="off")
-    return el("span", el("label", label, for_=name), field)
+def _field(
+    id_: str, label: str, value: str | None, options: str | None = None, **own: str | bool
+) -> Html:
+    named = {"name": id_, **own}
+    field = el("input", id=id_, value=value or "", list=options, autocomplete="off", **named)
+    return el("span", el("label", label, for_=id_), field)
+
+
+def _find(frame: Frame) -> Html:
+    field = el(
+        "input", id="find", name="id", inputmode="numeric", required=True, autocomplete="off"
+    )
+    return el(
+        "form", frame.hidden_tenant(), el("label", "Job number", for_="find"), field,
+        ui.button("Show"), method="get", action="/ui/find", class_="inline find",
+    )  # fmt: skip
+
+
+def _new(frame: Frame, kinds: Sequence[str]) -> Html:
+    """A form for one job. What is left empty is as if it had not been given."""
+    first = sorted(kinds)[:KINDS_LISTED]
+    fields = [
+        _field("new-kind", "Kind", None, "new-kinds", name="kind", required=True),
+        el("datalist", [el("option", value=kind) for kind in first], id="new-kinds"),
+        el(
+            "label", "Payload, as JSON",
+            el("textarea", id="payload", name="payload", rows="4", placeholder="{}"),
+            class_="wide",
+        ),
+        _field("new-target", "Target", None, name="target"),
+        _field("priority", "Priority", None, inputmode="numeric"),
+        _field("delay_seconds", "Delay in seconds", None, inputmode="decimal"),
+        _field("dedup_key", "Deduplication key", None),
+        el("label", el("input", type="checkbox", name="hold", value="true"), "Hold it"),
+        ui.button("Enqueue", mood="first"),
+    ]  # fmt: skip
+    form = el(
+        "form", frame.hidden_tenant(), fields, method="post", action="/ui/jobs/enqueue",
+        class_="inline",
+    )  # fmt: skip
+    return el(
+        "details", el("summary", "Enqueue a job"), form, class_="card", data_key="enqueue",
+        id="enqueue",
+    )  # fmt: skip
 
 
 def _list(frame: Frame, listing: JobList) -> Html:
@@ -151,8 +194,13 @@ def _columns(frame: Frame) -> ui.Columns[JobRecord]:
         "created": lambda one: ui.moment(one.created_at),
         "ran": lambda one: span(one.started_at, one.finished_at),
         "attempt": lambda one: ui.number(one.attempt),
-        "note": lambda one: el("span", cut(note_of(one), WORDS_WIDTH), class_="note"),
+        "note": _note,
     }
+
+
+def _note(record: JobRecord) -> Html | str:
+    words = cut(note_of(record), WORDS_WIDTH)
+    return el("span", words, class_="note") if words else ""
 
 
 def state_badge(record: JobRecord) -> Html:

@@ -25,6 +25,7 @@ RANGE_WORDS = {"15m": "15 minutes", "1h": "hour", "6h": "6 hours", "48h": "48 ho
 RECENT_SECONDS = 900.0  # what a rate by kind is of
 KINDS_SHOWN = 20
 WHOLE_FROM = 100  # rates from here on have no fractions
+SELDOM = 0.1  # jobs a second; below it they are counted by the minute
 NO_HISTORY = "the store does not answer"
 
 
@@ -142,12 +143,18 @@ def _columns(frame: Frame) -> ui.Columns[KindRow]:
         ),
         "waiting": lambda one: ui.number(one.waiting),
         "oldest": lambda one: _seconds(one.oldest_seconds),
-        "rate": lambda one: rate_words(one.ended / RECENT_SECONDS),
+        "rate": lambda one: _rate(one.ended / RECENT_SECONDS),
         "failed": _failed,
         "wait p95": lambda one: _seconds(one.wait_p95_seconds),
         "run p95": lambda one: _seconds(one.run_p95_seconds),
         "promise": _promise,
     }
+
+
+def _rate(a_second: float) -> str:
+    if 0 < a_second < SELDOM:
+        return f"{60 * a_second:.2g}/min"
+    return rate_words(a_second)
 
 
 def _seconds(seconds: float | None) -> str:

@@ -29,11 +29,11 @@ function swap(region, html) {
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const key = keyOf(focused);
   const label = focused && focused.getAttribute("aria-label");
-  const open = [...region.querySelectorAll("details[open]")].map(keyOf);
+  const known = new Map([...region.querySelectorAll("details")].map((each) => [keyOf(each), each.open]));
   const scrolled = [...region.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
   region.innerHTML = html;
   for (const each of region.querySelectorAll("details")) {
-    if (open.includes(keyOf(each))) each.open = true;
+    if (known.has(keyOf(each))) each.open = known.get(keyOf(each));
   }
   region.querySelectorAll(".scroll, pre").forEach((each, index) => {
     if (scrolled[index]) [each.scrollLeft, each.scrollTop] = scrolled[index];

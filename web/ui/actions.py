@@ -17,10 +17,10 @@ from musterd.manager.duties.schedules import firing_of
 from musterd.store import bulk
 from musterd.store.bulk import Tally
 from musterd.store.control import Selection, states_for
-from musterd.store.input import check_payload
+from musterd.store.input import PayloadInvalid, check_payload, decode_payload
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Wish
-from musterd.web.api.jobs import control, id_of
+from musterd.web.api.jobs import control, id_of, make_job, wanted_job
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
 from musterd.web.pages.jobs import BulkRequest, Filter, question, unfinished
@@ -122,6 +122,53 @@ async def _read_call(call: Call) -> tuple[Call, Form]:
     tenant = tenant_access(call.site, form.name("tenant"))
     call.request.scope[AUDITED]["tenant"] = tenant.name
     return attrs.evolve(call, tenant=tenant), form
+
+
+NUMBERS = ("priority", "delay_seconds")
+
+
+async def enqueue(call: Call) -> Response:
+    """Makes the job of a form and leads to it."""
+    call, form = await _read_call(call)
+    job = await wanted_job(call, wanted_of(form))
+    made = await make_job(call.tenant.engine, job)
+    call.request.scope[AUDITED] |= {"action": "enqueue", "jobs": [made.id]}
+    return redirect(frame_of(call).at(f"/ui/jobs/{made.id}"))
+
+
+def wanted_of(form: Form) -> dict[str, object]:
+    """As the body of `POST /jobs`. Raises `RequestRefused`."""
+    wanted: dict[str, object] = {
+        name: text for name in ("kind", "target", "dedup_key") if (text := form.text(name).strip())
+    }
+    for name in NUMBERS:
+        if text := form.text(name).strip():
+            wanted[name] = _read(name, _number, text)
+    if text := form.text("payload").strip():
+        wanted["payload"] = _read("payload", decode_payload, text)
+    if form.text("hold"):
+        wanted["hold"] = True
+    return wanted
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"found {text!r}, wanted a number") from None
+
+
+async def find(call: Call) -> Response:
+    """Leads to a job by its number."""
+    await trio.lowlevel.checkpoint()
+    job_id = call.number("id")
+    if job_id is None:
+        raise invalid("id: wanted the number of a job")
+    return redirect(frame_of(call).at(f"/ui/jobs/{job_id}"))
 
 
 async def act_on_schedule(call: Call) -> Response:
@@ -238,6 +285,8 @@ def _read(name: str, read: Callable[[str], T], text: str) -> T:
     """The value of a field. Raises `RequestRefused` if `read` raises ValueError."""
     try:
         return read(text)
+    except PayloadInvalid as error:
+        raise invalid(str(error)) from None
     except ValueError as error:
         raise invalid(f"{name}: {error}") from None
 

@@ -16,10 +16,12 @@ from musterd.store.overview import OverviewJob
 from musterd.store.schedules import ScheduleRecord
 from musterd.web.pages.configuration import ConfigurationData, settings_of
 from musterd.web.pages.failures import LOOKED, FailuresData, failures, groups_of
+from musterd.web.pages.job import job
 from musterd.web.pages.kinds import KindsData, kinds
 from musterd.web.pages.layout import Frame, document
 from musterd.web.pages.schedules import SchedulesData, schedules
 from tests.support.browsing import Browser
+from tests.support.page_scene import job_of
 from tests.support.web_scene import CATALOG, SCHEDULES, serving
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -140,9 +142,9 @@ async def test_a_schedule_is_paused_resumed_and_run() -> None:
             (found,) = await web.engine.schedules.know(["pulse"])
             assert (found.paused_at is not None) is paused
         answer = await browser.send("/ui/schedules/act", {"schedule": "pulse", "act": "run"})
-        (job,) = await web.engine.jobs.find(JobFilter())
-        assert answer.headers["location"] == f"/ui/jobs/{job.id}"
-        assert job.kind == SCHEDULES["pulse"].kind
+        (made,) = await web.engine.jobs.find(JobFilter())
+        assert answer.headers["location"] == f"/ui/jobs/{made.id}"
+        assert made.kind == SCHEDULES["pulse"].kind
 
 
 @pytest.mark.parametrize(
@@ -192,3 +194,52 @@ async def test_each_view_answers() -> None:
             assert answer.status == 200
             assert f"<h1>{path.capitalize()}</h1>" in answer.text
     assert LOOKED <= 1_000
+
+
+async def test_a_job_is_enqueued_by_a_form() -> None:
+    async with serving() as web:
+        sent = {
+            "kind": "report", "payload": '{"month": 7}', "target": "a", "priority": "3",
+            "delay_seconds": "0.5", "dedup_key": "k", "hold": "true",
+        }  # fmt: skip
+        answer = await Browser(web.address).send("/ui/jobs/enqueue", sent)
+        (made,) = await web.engine.jobs.find(JobFilter())
+        assert (answer.status, answer.headers["location"]) == (303, f"/ui/jobs/{made.id}")
+        assert (made.kind, json.loads(made.payload), made.target) == ("report", {"month": 7}, "a")
+        assert (made.priority, made.dedup_key, made.state) == (3, "k", JobState.PENDING)
+        again = await Browser(web.address).send("/ui/jobs/enqueue", sent)
+        assert again.headers["location"] == f"/ui/jobs/{made.id}"  # it holds the key
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "reprot"}, "did you mean report"),
+        ({"kind": "report", "payload": "{month: 7}"}, "payload"),
+        ({"kind": "report", "priority": "high"}, "priority: found"),
+        ({"kind": "report", "delay_seconds": "inf"}, "delay_seconds"),
+        ({}, "kind: found nothing"),
+    ],
+)
+async def test_a_form_with_a_fault_says_which_and_makes_no_job(
+    fields: dict[str, str], said: str
+) -> None:
+    async with serving() as web:
+        answer = await Browser(web.address).send("/ui/jobs/enqueue", fields)
+        assert answer.status == 422
+        assert said in answer.text
+        assert await web.engine.jobs.find(JobFilter()) == []
+
+
+async def test_a_job_is_found_by_its_number() -> None:
+    async with serving() as web:
+        browser = Browser(web.address)
+        answer = await browser.get("/ui/find?id=7")
+        assert (answer.status, answer.headers["location"]) == (303, "/ui/jobs/7")
+        assert (await browser.get("/ui/find?id=seven")).status == 422
+        assert (await browser.get("/ui/find")).status == 422
+
+
+def test_the_log_of_a_failed_attempt_is_open() -> None:
+    text = document(FRAME, job(FRAME, job_of("boom")))
+    assert '<details data-key="log-1" open>' in text
