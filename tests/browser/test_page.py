@@ -40,7 +40,7 @@ def test_every_view_is_reached_by_clicking(page: Page, site: Site) -> None:
     for name, title in (("Nodes", "Nodes and duties"), ("Scaling", "Scaling"), ("Jobs", "Jobs")):
         page.get_by_role("navigation", name="Views").get_by_role("link", name=name).click()
         expect(page.locator("h1")).to_have_text(title)
-    page.get_by_label("Kind").fill("video")
+    page.locator("form.filter").get_by_label("Kind").fill("video")
     page.get_by_role("button", name="Filter").click()
     page.get_by_role("link", name="1", exact=True).click()
     expect(page.locator("h1")).to_contain_text("Job 1")
@@ -135,7 +135,7 @@ def test_without_javascript_all_is_there_and_every_form_works(
         page.get_by_role("button", name="Resume the queue").click()
         expect(page.locator("#queue")).not_to_contain_text("The queue is paused")
         page.goto(f"{site.address}/ui/jobs?state=pending")
-        page.locator("input[name=id]").first.check()
+        page.locator("form[data-choose] input[name=id]").first.check()
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("button", name="Yes, cancel 1 job").click()
         expect(page.locator(".notice")).to_have_text("1 job canceled.")
@@ -309,3 +309,21 @@ def test_times_are_local_and_say_utc(browser: Browser, complaints: Complaints, s
         assert f"{(utc.hour + 9) % 24:02}:{utc.minute:02}:{utc.second:02}" in shown
         assert moment.get_attribute("title") == f"{utc:%Y-%m-%d %H:%M:%S} UTC"
     assert complaints.said == []
+
+
+def test_a_job_is_enqueued_and_found_by_its_number(page: Page, site: Site) -> None:
+    page.goto(f"{site.address}/ui/jobs")
+    page.get_by_text("Enqueue a job").click()
+    form = page.locator("#enqueue")
+    form.get_by_label("Kind").fill("noop")
+    form.get_by_label("Payload, as JSON").fill('{"month": 7}')
+    form.get_by_label("Hold it").check()
+    form.get_by_role("button", name="Enqueue").click()
+    expect(page.locator("h1")).to_contain_text("Job ")
+    expect(page.locator("#where")).to_contain_text("pending")
+    number = page.url.rpartition("/")[2]
+    page.goto(f"{site.address}/ui/jobs")
+    page.get_by_label("Job number").fill(number)
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile(rf"/ui/jobs/{number}$"))
+    expect(page.locator("main")).to_contain_text('"month": 7')

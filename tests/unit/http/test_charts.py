@@ -119,4 +119,4 @@ def test_kinds_show_what_waits_how_they_end_and_whether_the_promise_is_kept() ->
     assert '<span class="badge well">within 5.0 s</span>' in text
     assert '<span class="ill" title="90 of 900">10 %</span>' in text
     assert "1/s" in text
-    assert "<td data-label=\"rate\">0/s</td>" in text
+    assert '<td data-label="rate">0/s</td>' in text
