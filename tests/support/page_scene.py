@@ -10,6 +10,7 @@ import attrs
 
 from musterd.manager.node.status import Decision, TenantStatus, WorkerView
 from musterd.store.duties import DutyRecord
+from musterd.store.history import EndedJobs, Mark, PastMark, QueueLook, counted
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
@@ -19,6 +20,8 @@ from musterd.store.queue import Counts
 from musterd.web.pages.job import JobDetails as JobSeen
 from musterd.web.pages.nodes import NodesData as NodesSeen
 from musterd.web.pages.overview import OverviewData
+from musterd.web.pages.pictures import RANGES, KindRow
+from musterd.web.picture import Picture, Point, Span
 from musterd.web.samples import Sample, trend_of
 from tests.support.web_scene import STATUS, TENANT
 
@@ -42,8 +45,23 @@ def overview_of(text: str) -> OverviewData:
     return OverviewData(
         STATUS, crew_named("default"), counts, workers,
         (decision(1.0, hired=2, limited_by="max"), decision(2.0, limited_by=text)),
-        trend_of(samples), (crew_named("default"), crew_named(text)),
+        trend_of(samples), (crew_named("default"), crew_named(text)), (), "6h", picture_of(text),
+        [KindRow(text, 40, 9.0, 900, 90, 5, 0.2, 0.1, 5.0)] * 30,
     )  # fmt: skip
+
+
+def picture_of(text: str) -> Picture:
+    """With as many steps as a chart has, and numbers that are long."""
+    reach_seconds, step = RANGES["48h"]
+    span = Span(NOON.timestamp() - reach_seconds, NOON.timestamp(), step)
+    spread = counted([0.0123, 45.6])
+    points = [
+        Point(at, QueueLook(987_654 - nth, 1.0, 123, 456, 789, 22.5),
+            EndedJobs("", 987_654, 4_321, 0, 321, spread, spread))
+        for nth, at in enumerate(span.begins)
+    ]  # fmt: skip
+    marks = [PastMark(NOON.timestamp() - 60, Mark("config.reloaded", text, text))]
+    return Picture(span, points, {}, marks)
 
 
 def record_of(text: str, state: JobState = JobState.FAILED) -> JobRecord:

@@ -26,6 +26,7 @@ MARK_WIDTH = 80
 
 ROUND = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # upper ends of axes
 NEARLY = 0.999  # what rounding leaves above is not seen
+BETWEEN = "|"
 DAY_SECONDS = 86_400
 
 Value = float | None  # None = unknown: a gap
@@ -165,9 +166,11 @@ def _clock(at: float, span: Span) -> Html:
 
 
 def _facts(drawn: Chart) -> str:
-    """What the script reads out."""
+    """What the script reads out. The values of a line are one text, since each quotation mark
+    would take six characters of an attribute.
+    """
     lines = [
-        [line.name, [None if one is None else panel.words(one) for one in line.values]]
+        [line.name, BETWEEN.join("" if one is None else panel.words(one) for one in line.values)]
         for panel in drawn.panels
         for line in panel.lines
     ]

@@ -132,6 +132,7 @@ const chosen = new Map(); // by chart: which step, so that it stays when the cha
 
 function stepsOf(plots) {
   const facts = JSON.parse(plots.dataset.chart);
+  facts.lines = facts.lines.map(([name, values]) => [name, values.split("|")]);
   return { facts, count: facts.lines.length ? facts.lines[0][1].length : 0 };
 }
 
@@ -152,7 +153,7 @@ function readOut(plots, step, spoken) {
   const place = Math.max(0, Math.min(count - 1, step));
   chosen.set(figure.id, place);
   const from = facts.first + place * facts.step;
-  const values = facts.lines.map(([name, all]) => name + " " + (all[place] === null ? "–" : all[place]));
+  const values = facts.lines.map(([name, all]) => name + " " + (all[place] || "–"));
   const marks = facts.marks.filter(([at]) => at >= from && at < from + facts.step).map(([, words]) => words);
   output.setAttribute("aria-live", spoken ? "polite" : "off");
   output.textContent = localTime(from) + ": " + [...values, ...marks].join(", ");

@@ -61,7 +61,7 @@ def test_what_is_drawn_is_what_is_read_out() -> None:
     assert strokes(text, "waiting") == "M0 75L1 75M667 25L1000 0"
     (facts,) = re.findall(r'data-chart="([^"]*)"', text)
     assert json.loads(unescape(facts)) == {
-        "first": FIRST, "step": 15, "lines": [["waiting", ["1", None, "3", "4"]]],
+        "first": FIRST, "step": 15, "lines": [["waiting", "1||3|4"]],
         "marks": [[FIRST + 31.0, "reload: n<1>, applied"]],
     }  # fmt: skip
     assert 'd="M667 0V100" class="mark"' in text

@@ -44,7 +44,7 @@ NASTY = (
     "]]>",
     "</title></head><b>", "<!--", "javascript:alert(1)", "\ud800", "\u202e\x00\x1b[31m", "a\nb",
 )  # fmt: skip
-BYTES_MAX = 50_000
+BYTES_MAX = 100_000
 
 
 def framed(text: str) -> Frame:
