@@ -22,6 +22,7 @@ from tests.support.past_of_a_shop import fill
 VIEWS = (
     *("/", "/ui/jobs", "/ui/jobs/1", "/ui/jobs/4", "/ui/nodes", "/ui/scaling", "/ui/jobs/999"),
     *("/ui/kinds", "/ui/schedules", "/ui/failures", "/ui/configuration"),
+    *("/ui/webhooks", "/ui/events"),
 )
 LIVE_SECONDS = 1.0
 

@@ -33,6 +33,8 @@ VIEWS = {
     "kinds": "/ui/kinds",
     "schedules": "/ui/schedules",
     "failures": "/ui/failures",
+    "webhooks": "/ui/webhooks",
+    "events": "/ui/events",
     "configuration": "/ui/configuration",
 }
 LOOKS = {

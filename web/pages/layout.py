@@ -104,6 +104,8 @@ VIEWS = (
     ("kinds", "Kinds", "/ui/kinds"),
     ("schedules", "Schedules", "/ui/schedules"),
     ("failures", "Failures", "/ui/failures"),
+    ("webhooks", "Webhooks", "/ui/webhooks"),
+    ("events", "Events", "/ui/events"),
     (CONFIGURATION, "Configuration", "/ui/configuration"),
 )
 PROGRAMS = ("/metrics", "/status", "/openapi.json")  # what programs read

@@ -124,6 +124,16 @@ async def _read_call(call: Call) -> tuple[Call, Form]:
     return attrs.evolve(call, tenant=tenant), form
 
 
+async def resend(call: Call) -> Response:
+    """Sends a message of a webhook again."""
+    call, form = await _read_call(call)
+    message_id = _read("id", requests.read_job_id, form.text("id"))
+    call.request.scope[AUDITED] |= {"action": "resend", "message": message_id}
+    if not await call.tenant.engine.outbox.resend([message_id]):
+        raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no message {message_id}")
+    return redirect(frame_of(call).at("/ui/webhooks"))
+
+
 NUMBERS = ("priority", "delay_seconds")
 
 

@@ -18,8 +18,10 @@ from musterd.config.show import in_effect
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.journal import Period
 from musterd.store.errors import StoreError
+from musterd.store.events import Event
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
+from musterd.store.outbox import MessageFilter
 from musterd.store.overview import OverviewFilter
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
@@ -29,6 +31,7 @@ from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
 from musterd.web.pages import (
     configuration,
+    events,
     failures,
     job,
     jobs,
@@ -37,6 +40,7 @@ from musterd.web.pages import (
     overview,
     scaling,
     schedules,
+    webhooks,
 )
 from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
@@ -238,6 +242,23 @@ async def read_failures(_site: Site, tenant: TenantAccess, _chosen: str) -> fail
     return failures.FailuresData(None if found is None else found.jobs)
 
 
+async def read_webhooks(_site: Site, tenant: TenantAccess, _chosen: str) -> webhooks.WebhooksData:
+    which = MessageFilter(limit=webhooks.SHOWN)
+    return webhooks.WebhooksData(
+        await in_time_or_none(partial(tenant.engine.outbox.messages, which))
+    )
+
+
+async def read_events(_site: Site, tenant: TenantAccess, _chosen: str) -> events.EventsData:
+    async def ask() -> list[Event]:
+        log = tenant.engine.events
+        bounds = await log.bounds()
+        page = await log.read(max(bounds.oldest - 1, bounds.newest - events.SHOWN, 0))
+        return list(page.events[: -events.SHOWN - 1 : -1])
+
+    return events.EventsData(await in_time_or_none(ask))
+
+
 @cache
 def _shipped() -> Mapping[str, Mapping[str, object]]:
     return in_effect(load(None, {}, [], system_file=Path(os.devnull)).settings)
@@ -278,6 +299,8 @@ VIEWS: Mapping[str, _TenantView[Any]] = {
     "scaling": _TenantView(read_scaling, scaling.scaling, scaling.parts_of),
     "kinds": _TenantView(read_kinds, kinds.kinds, kinds.parts_of),
     "schedules": _TenantView(read_schedules, schedules.schedules, schedules.parts_of),
+    "webhooks": _TenantView(read_webhooks, webhooks.webhooks, webhooks.parts_of),
+    "events": _TenantView(read_events, events.events, events.parts_of),
     "failures": _TenantView(read_failures, failures.failures, failures.parts_of),
 }
 

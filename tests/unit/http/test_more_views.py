@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from musterd.config.credentials import BearerToken
+from musterd.store.events import Event
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import Kinds, KnownKind, NodeRecord
+from musterd.store.outbox import MessageRecord, WebhookState
 from musterd.store.overview import OverviewJob
 from musterd.store.schedules import ScheduleRecord
 from musterd.web.pages.configuration import ConfigurationData, settings_of
+from musterd.web.pages.events import EventsData, events
 from musterd.web.pages.failures import LOOKED, FailuresData, failures, groups_of
 from musterd.web.pages.job import job
 from musterd.web.pages.kinds import KindsData, kinds
 from musterd.web.pages.layout import Frame, document
 from musterd.web.pages.schedules import SchedulesData, schedules
+from musterd.web.pages.webhooks import WebhooksData, webhooks
 from tests.support.browsing import Browser
 from tests.support.page_scene import job_of
 from tests.support.web_scene import CATALOG, SCHEDULES, serving
@@ -189,7 +194,7 @@ async def test_the_configuration_is_for_those_who_may_act() -> None:
 async def test_each_view_answers() -> None:
     async with serving() as web:
         await web.engine.jobs.enqueue([NewJob("report")])
-        for path in ("kinds", "schedules", "failures", "configuration"):
+        for path in (*("kinds", "schedules", "failures", "configuration", "webhooks", "events"),):
             answer = await web.get(f"/ui/{path}", {"Accept": "text/html"})
             assert answer.status == 200
             assert f"<h1>{path.capitalize()}</h1>" in answer.text
@@ -243,3 +248,51 @@ async def test_a_job_is_found_by_its_number() -> None:
 def test_the_log_of_a_failed_attempt_is_open() -> None:
     text = document(FRAME, job(FRAME, job_of("boom")))
     assert '<details data-key="log-1" open>' in text
+
+
+def message(state: WebhookState, url: str = "https://x.example/hook") -> MessageRecord:
+    ended = None if state == "waiting" else NOON
+    return MessageRecord(
+        3, "msg_3", 7, url, "job.failed", state, 2, NOON, NOON, ended, 500, "<b>no</b>"
+    )
+
+
+def test_webhooks_show_what_became_of_them_and_no_secrets() -> None:
+    secret = message("waiting", "https://user:hunter2@x.example/hook")
+    found = [message("failed"), message("delivered"), secret]
+    text = document(FRAME, webhooks(FRAME, WebhooksData(found)))
+    assert text.count("Send again") == 2  # not of one that is on its way
+    assert "hunter2" not in text
+    assert "<b>no</b>" not in text
+    assert "Send again" not in document(READER, webhooks(READER, WebhooksData(found)))
+    assert "the store does not answer" in document(FRAME, webhooks(FRAME, WebhooksData(None)))
+
+
+def test_events_show_what_happened_as_text() -> None:
+    found = [
+        Event(9, NOON, "job.failed", 7, "<b>kind</b>", None, {"attempt": 2, "error": {"a": "<i>"}}),
+        Event(8, NOON, "worker.hired", None, None, None, {"node": "n1", "worker": 3}),
+    ]
+    text = document(FRAME, events(FRAME, EventsData(found)))
+    assert '<span class="badge ill">job.failed</span>' in text
+    assert "<b>kind</b>" not in text
+    assert "<i>" not in text
+    assert "node n1, worker 3" in text
+    assert "the store does not answer" in document(FRAME, events(FRAME, EventsData(None)))
+
+
+async def test_the_latest_events_are_shown_the_newest_first() -> None:
+    async with serving() as web:
+        for _ in range(3):
+            await web.engine.jobs.enqueue([NewJob("report")] * 60)
+        await web.engine.events.order()
+        answer = await web.get("/ui/events", {"Accept": "text/html"})
+    shown = [int(one) for one in re.findall(r'data-label="position">([0-9]+)<', answer.text)]
+    assert shown == list(range(180, 80, -1))
+
+
+async def test_a_message_is_sent_again_and_one_that_is_not_there_is_said() -> None:
+    async with serving() as web:
+        browser = Browser(web.address)
+        assert (await browser.send("/ui/webhooks/resend", {"id": "99"})).status == 404
+        assert (await browser.send("/ui/webhooks/resend", {"id": "x"})).status == 422
