@@ -23,7 +23,7 @@ from musterd.web.pages.pictures import (
     ranges,
     times_chart,
 )
-from musterd.web.pages.scaling import act_words, reason_words, stretches
+from musterd.web.pages.scaling import act_words, beside, reason_words, stretches
 from musterd.web.picture import Picture
 from musterd.web.samples import SAMPLE_SECONDS, Trend
 
@@ -293,7 +293,8 @@ def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
         for one in changes[:DECISIONS_SHOWN]
     ]  # fmt: skip
     listed = el("ol", items, class_="plain") if items else el("p", "no change lately", class_="dim")
-    return join(now, listed, el("p", link(frame.at("/ui/scaling"), "All decisions")))
+    more = el("p", link(frame.at("/ui/scaling"), "All decisions"))
+    return join(now, beside(decisions[-1] if decisions else None), listed, more)
 
 
 def _sized(last: Decision | None) -> str:

@@ -65,12 +65,12 @@ def _now(data: ScalingData) -> Html:
     return join(
         el("p", el("strong", f"{plural(crew.size, 'worker')}{wanted}"), f", {bounds}."),
         el("p", f"{reason_words(last)}."),
-        _beside(last),
+        beside(last),
         _behind(last),
     )
 
 
-def _beside(last: Decision | None) -> Html | None:
+def beside(last: Decision | None) -> Html | None:
     """What the candidate would have."""
     if last is None or last.candidate is None:
         return None

@@ -6,11 +6,13 @@ import json
 import re
 from html import unescape
 
+import attrs
 import pytest
 
 from musterd.store.history import EndedJobs, Mark, PastMark, QueueLook, counted
 from musterd.web.pages.chart import HEIGHT, WIDTH, Chart, Line, Panel, chart, points_of, top_of
 from musterd.web.pages.layout import Frame
+from musterd.web.pages.overview import parts_of
 from musterd.web.pages.pictures import (
     KindRow,
     ended_chart,
@@ -19,6 +21,7 @@ from musterd.web.pages.pictures import (
     times_chart,
 )
 from musterd.web.picture import Picture, Point, Span
+from tests.support.page_scene import overview_of
 
 FIRST = 1_800_000_000
 SPAN = Span(FIRST, FIRST + 60, 15)
@@ -120,3 +123,12 @@ def test_kinds_show_what_waits_how_they_end_and_whether_the_promise_is_kept() ->
     assert '<span class="ill" title="90 of 900">10 %</span>' in text
     assert "1/s" in text
     assert '<td data-label="rate">0/s</td>' in text
+
+
+def test_the_candidate_is_beside_the_reason_of_the_crews_size() -> None:
+    data = overview_of("x")
+    imagined = {"desired": 5, "limited_by": "max", "raw_wish": 9, "because": "depth"}
+    last = attrs.evolve(data.decisions[-1], candidate=imagined)
+    shown = parts_of(FRAME, attrs.evolve(data, decisions=(last,)))["decisions"].text
+    assert "The candidate would have 5 workers: max_count allows no more." in shown
+    assert "candidate" not in parts_of(FRAME, data)["decisions"].text
