@@ -8,6 +8,7 @@ A row holds what was seen and the two counts in force. It holds neither the line
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast, get_args
 
 import attrs
 
@@ -21,6 +22,7 @@ from musterd.manager.scaling.decision import (
     Situation,
     decide,
 )
+from musterd.manager.scaling.guard import GuardLimit, is_on
 from musterd.manager.scaling.latency import WantedCrew
 
 COUNTS = ("policy", "default_count", "max_count")  # of a policy, what a row holds
@@ -29,6 +31,7 @@ LINE = "the line of jobs, by which `latency` wishes: `musterd simulate` works ou
 SHARES = "the room of the other nodes, by which max_count divides the due jobs: the share stays"
 COUNTED = "more due jobs than were counted then: it would be this many at least"
 IMAGINED = "how large the crew was that a shadow imagines"
+MACHINE = "what the guard saw of machine and store: it might have kept the crew smaller"
 TENANTS = "how many workers other tenants would have left"
 
 
@@ -103,7 +106,8 @@ def _decided(history: Sequence[Decision], one: Decision, policy: ScalingPolicy) 
     wanted = wish_anew(one, policy)
     if wanted is None:
         return None
-    return decide(_situation(one), memory, policy, one.at, wanted)[0]
+    plan = decide(_situation(one), memory, policy, one.at, wanted)[0]
+    return _guarded(one, plan) if is_on(policy.guard) else plan
 
 
 def _as_it_was(memory: Memory, after: Memory, one: Decision) -> Memory:
@@ -114,6 +118,13 @@ def _as_it_was(memory: Memory, after: Memory, one: Decision) -> Memory:
         grew_at=one.at if grew else memory.grew_at,
         shrank_at=one.at if shrank else memory.shrank_at,
     )
+
+
+def _guarded(one: Decision, plan: Plan) -> Plan:
+    """What the guard saw is not in the row; what it kept the crew to is."""
+    if one.limited_by not in get_args(GuardLimit) or plan.desired <= one.desired:
+        return plan
+    return attrs.evolve(plan, desired=one.desired, limited_by=cast(GuardLimit, one.limited_by))
 
 
 def _situation(one: Decision) -> Situation:
@@ -134,6 +145,8 @@ def _lacks(
         found.append(SHARES)
     if plan is None:
         return found
+    if is_on(policy.guard) and plan.desired > max(one.desired, one.size_before):
+        found.append(MACHINE)
     if is_counted_out(one) and plan.desired == plan.raw_wish:
         found.append(COUNTED)
     if one.limited_by == "shared" and plan.limited_by == "shared":

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from musterd.config.scaling import Guard
 from musterd.console.explain.anew import (
     COUNTED,
     IMAGINED,
     LINE,
+    MACHINE,
     SHARES,
     Anew,
     decide_anew,
@@ -100,6 +102,21 @@ def test_a_crew_that_was_held_is_held_unless_the_mode_is_named() -> None:
     assert (held.plan.limited_by, freed.plan.limited_by) == ("hold", "max")
     active = lived([(0, 0), (12, 2)], SHIPPED)
     assert anew(active, attrs.evolve(SHIPPED, mode="hold")).is_repeated
+
+
+def test_what_the_guard_kept_the_crew_to_stands() -> None:
+    guarded = attrs.evolve(SHIPPED, guard=Guard(cpu_pressure_percent=60.0))
+    made = lived([(0, 0), (3, 2)], SHIPPED)
+    one = attrs.evolve(made[-1], desired=2, limited_by="machine_cpu")
+    found = decide_anew([], one, guarded, attrs.evolve(guarded, max_count=20))
+    assert found.plan is not None
+    assert (found.plan.desired, found.plan.limited_by) == (2, "machine_cpu")
+    assert found.is_repeated
+    freed = decide_anew([], one, guarded, attrs.evolve(guarded, guard=Guard()))
+    assert freed.plan is not None
+    assert (freed.plan.desired, freed.plan.limited_by) == (5, None)
+    other = decide_anew([], made[0], guarded, attrs.evolve(guarded, default_count=4))
+    assert MACHINE in other.lacks
 
 
 def test_a_shadows_crew_is_not_in_the_row() -> None:
