@@ -100,7 +100,7 @@ def _listed(cli: CommandLine) -> tuple[OverviewJob, ...]:
 def _is_there(settings: Settings) -> bool:
     """Opening a missing file would create it."""
     from musterd.config.load import resolve_store_url
-    from musterd.store.opening import sqlite_path
+    from musterd.store.embedded import sqlite_path
 
     url = resolve_store_url(settings, os.environ)
     return not url.startswith("sqlite:") or os.path.exists(sqlite_path(url))  # noqa: PTH110 - a path or :memory:

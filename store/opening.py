@@ -7,14 +7,13 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
 import trio
 
-from musterd.config.secrets import mask_url
 from musterd.store.connections import ConnectionUse
+from musterd.store.embedded import sqlite_path
 from musterd.store.errors import StoreMisconfigured
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Work: TypeAlias = "Callable[[Engine], Awaitable[T]]"
 CLOSE_SECONDS = 5.0
-_SQLITE = "sqlite:///"
 
 
 def in_store(settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False) -> T:
@@ -79,13 +77,6 @@ def engine_for(settings: Settings) -> Engine:
     from musterd.config.load import resolve_store_url
 
     return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
-
-
-def sqlite_path(url: str) -> Path:
-    """Gives the file that a `sqlite:///` URL names. Nothing in it is percent-decoded."""
-    if not url.startswith(_SQLITE):
-        raise ValueError(f"not a SQLite URL: {mask_url(url)}")
-    return Path(url.removeprefix(_SQLITE))
 
 
 def make_engine(

@@ -26,12 +26,13 @@ from musterd.console.doctor import judges, postgres
 from musterd.console.doctor.judges import Check, Finding, Setup, fail, ok, warn
 from musterd.console.output import WHICH_STORE
 from musterd.manager.node.machine import read_machine
+from musterd.store.embedded import sqlite_path
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.health import Connections, Server
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import NodeRecord, warnings
-from musterd.store.opening import Stores, sqlite_path
+from musterd.store.opening import Stores
 from musterd.store.words import cut, duration_text, one_line, plural
 
 T = TypeVar("T")

@@ -24,14 +24,14 @@ from musterd.store.errors import (
 from musterd.store.input import JobWanted
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
-from musterd.store.postgres import enqueueing, setup
+from musterd.store.postgres import addresses, enqueueing
+from musterd.store.postgres.addresses import places
 from musterd.store.postgres.callers import enqueue_through, enqueue_through_async
 from musterd.store.postgres.endings import Endings, ListeningWatch
 from musterd.store.postgres.enqueueing import Program, carry_out, statements_for_clients
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.postgres.jobs import id_params, job_records, one_job_params
 from musterd.store.postgres.outbox import with_webhooks
-from musterd.store.postgres.setup import places
 from musterd.store.postgres.statements import SNAPSHOT
 from musterd.store.watching import Watch
 
@@ -70,9 +70,9 @@ class PostgresBackend:
     """
 
     def __init__(self, url: str, schema: str, reach: Reach) -> None:
-        self._params = setup.connection_params(url)
-        self._listen_params = setup.connection_params(reach.listen_url or url)
-        self._where = setup.address(self._params)
+        self._params = addresses.connection_params(url)
+        self._listen_params = addresses.connection_params(reach.listen_url or url)
+        self._where = addresses.address(self._params)
         # A host that keeps silent must leave time for the others.
         self._host_seconds = HOST_SECONDS if len(places(self._params)) > 1 else CONNECT_SECONDS
         self._schema = schema
@@ -222,7 +222,7 @@ class PostgresBackend:
         try:
             conn = PatientConnection.connect(**reaching, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
-            raise sort_connect_error(error, setup.address(self._listen_params)) from None
+            raise sort_connect_error(error, addresses.address(self._listen_params)) from None
         self._limit(conn)
         return conn
 

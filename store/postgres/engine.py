@@ -18,7 +18,7 @@ from musterd.store.connections import ConnectionUse
 from musterd.store.engine import SchemaState
 from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.leases import EXCHANGES_AT_ONCE
-from musterd.store.postgres import setup
+from musterd.store.postgres import addresses, setup
 from musterd.store.postgres.claiming import FROM_THE_FIRST, Claimer, Marks, start_params
 from musterd.store.postgres.connection import Gate, Pool, TrioConnection
 from musterd.store.postgres.control import PostgresControl
@@ -49,6 +49,7 @@ from musterd.store.postgres.statements import (
     send,
     statements_of,
 )
+from musterd.store.postgres.time_limit import TimeLimit
 from musterd.store.queue import IdleCheck
 from musterd.store.sqlfiles import load_statements
 from musterd.store.waiting import Backoff
@@ -67,12 +68,12 @@ class Hub:
     """
 
     def __init__(self, url: str, options: setup.StoreOptions, rng: random.Random) -> None:
-        self.params = setup.connection_params(url)
-        self.where = setup.address(self.params)
+        self.params = addresses.connection_params(url)
+        self.where = addresses.address(self.params)
         self.options = options
         self._rng = rng
         listening = (
-            setup.connection_params(options.listen_url) if options.listen_url else self.params
+            addresses.connection_params(options.listen_url) if options.listen_url else self.params
         )
         self.hints = Hints(self._gate(listening))
         self.gate = gate = self._gate(self.params, self.hints.doubt)
@@ -117,7 +118,7 @@ class Hub:
 
         options = self.options
         pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, setup.address(params), Backoff(*pause, self._rng), on_doubt)
+        return Gate(dial, addresses.address(params), Backoff(*pause, self._rng), on_doubt)
 
 
 class HubScan:
@@ -204,7 +205,7 @@ class PostgresEngine:
         self.where = f"{hub.where}, schema {schema}"
         sql = statements_of(schema)
         limit_seconds = options.statement_timeout_seconds
-        statements = Statements(sql, hub.shared, limit_seconds)
+        statements = Statements(sql, hub.shared, limit_seconds, TimeLimit)
         run, execute, send = statements.run, statements.execute, statements.send
         marks = Marks()
         claimer = Claimer(send, statements.ask, marks, ms(options.lock_timeout_seconds))

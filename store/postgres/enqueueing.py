@@ -19,7 +19,6 @@ from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.statements import Row, fill
 from musterd.store.sqlfiles import load_statements
 
@@ -116,7 +115,7 @@ def statements_for_clients(schema: str) -> Mapping[str, bytes]:
     calls = {"enqueue_one": CALL, "enqueue_many": CALL_MANY, "may_insert": MAY_INSERT}
     calls |= {"new_ids": NEW_IDS, "copy": COPY}
     actions = {action.value: CALL_ACTION % action.value for action in Action}
-    texts = {**load_statements(PACKAGE), **calls, **actions}
+    texts = {**load_statements("musterd.store.postgres"), **calls, **actions}
     return {name: fill(text, schema).encode() for name, text in texts.items()}
 
 

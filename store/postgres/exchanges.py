@@ -29,7 +29,6 @@ from musterd.store.postgres.statements import (
     LOCK_SECONDS,
     Cursor,
     Row,
-    TimeLimit,
     ended_params,
     epochs,
     float8s,
@@ -42,6 +41,7 @@ from musterd.store.postgres.statements import (
     tokens,
     words,
 )
+from musterd.store.postgres.time_limit import TimeLimit
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import attrs
-import trio
 
 from musterd.config.job_options import OPTIONS
 from musterd.store.jobs import (
@@ -53,7 +52,9 @@ class PostgresJobs:
 
     async def get(self, job_id: int) -> JobRecord | None:
         if abs(job_id) > ID_MAX:  # no column could hold it
-            await trio.lowlevel.checkpoint()
+            from trio.lowlevel import checkpoint  # noqa: PLC0415 - clients load this without Trio
+
+            await checkpoint()
             return None
         return next(iter(await self._records(one_job_params(job_id))), None)
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 import psycopg
 
 from musterd.store.engine import SchemaState
-from musterd.store.postgres import setup
+from musterd.store.postgres import addresses
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import sort_connect_error, sort_error
 from musterd.store.postgres.statements import fill
@@ -124,8 +124,8 @@ def roles_sql(schema: str) -> str:
 
 def apply_roles(url: str, schema: str) -> None:
     """Makes the roles, all or none. Raises the store's own errors."""
-    params = setup.connection_params(url)
-    where = setup.address(params)
+    params = addresses.connection_params(url)
+    where = addresses.address(params)
     try:
         connection = psycopg.connect(**params)  # type: ignore[arg-type]  # libpq's own names
     except psycopg.Error as error:

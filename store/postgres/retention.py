@@ -11,7 +11,8 @@ import psycopg
 
 from musterd.store.jobs import JobRecord
 from musterd.store.postgres.connection import Pool, TrioConnection
-from musterd.store.postgres.statements import Params, Row, Run, TimeLimit, numbers, texts
+from musterd.store.postgres.statements import Params, Row, Run, numbers, texts
+from musterd.store.postgres.time_limit import TimeLimit
 from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
     BatchResult,

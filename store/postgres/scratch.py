@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 import psycopg
 
 from musterd.store.errors import StoreError, StoreMisconfigured
-from musterd.store.postgres import setup
+from musterd.store.postgres import addresses, setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import first_line, sort_connect_error, sort_error
 from musterd.store.postgres.setup import Hosts
@@ -45,8 +45,8 @@ class ScratchSchema:
     def __init__(self, url: str, options: setup.StoreOptions, name: str) -> None:
         check_name(name)
         self._url, self._name, self._options = url, name, options
-        params = setup.connection_params(url)
-        self._where = setup.address(params)
+        params = addresses.connection_params(url)
+        self._where = addresses.address(params)
         self._hosts = Hosts(params, options.connect_timeout_seconds)
         self._owner: TrioConnection | None = None  # holds the lock, in a transaction
         self._may_be_there = False

@@ -7,17 +7,16 @@ for (`target_session_attrs`) or do not answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import psycopg
 import trio
 from psycopg.abc import ConnDict
-from psycopg.conninfo import conninfo_attempts, conninfo_to_dict
+from psycopg.conninfo import conninfo_attempts
 
-from musterd.config.secrets import MASK, mask_url
 from musterd.store.errors import StoreMisconfigured
+from musterd.store.postgres.addresses import place, places
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import NoHostServes
 from musterd.store.postgres.statements import ms
@@ -113,26 +112,7 @@ class _Asking:
         others.cancel()
 
 
-def place(attempt: ConnDict) -> str:
-    """One host's name for people, as `host:port`."""
-    return places(attempt)[0]
-
-
-def places(params: ConnDict) -> list[str]:
-    """Where these parameters lead, as `host:port` each."""
-    hosts = str(params.get("host") or params.get("hostaddr") or "local socket").split(",")
-    ports = str(params.get("port") or "").split(",")
-    if len(ports) != len(hosts):  # one for all, as libpq has it
-        ports = ports[:1] * len(hosts)
-    pairs = zip(hosts, ports, strict=True)
-    return [
-        f"{host or 'local socket'}:{port}" if port else host or "local socket"
-        for host, port in pairs
-    ]
-
-
 OLDEST_SERVER = 140000
-_QUOTED = re.compile('"([^"]*)"')
 
 # The hot statements are written for nested loops over the claim index and the primary key. These
 # keep a planner that has stale statistics (a queue's are never fresh) from reading the whole table,
@@ -158,41 +138,6 @@ class StoreOptions:
     reconnect_base_seconds: float
     reconnect_max_seconds: float
     listen_url: str
-
-
-def connection_params(url: str) -> ConnDict:
-    """The URL's parameters over defaults that find a dead peer within seconds. Raises
-    `StoreMisconfigured`.
-    """
-    try:
-        given = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        raise StoreMisconfigured(
-            f"[store] url cannot be read: {without_secrets(str(error).strip(), url)}:"
-            " want postgresql://USER@HOST:PORT/DATABASE"
-        ) from None
-    defaults: ConnDict = {
-        "application_name": "musterd",
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 15000,
-    }
-    if len(places(given)) > 1:  # only one of them takes what we write
-        defaults["target_session_attrs"] = "read-write"
-    return defaults | given
-
-
-def without_secrets(message: str, url: str) -> str:
-    """What libpq says of a URL, without what it quotes of the URL's secrets."""
-    shown = mask_url(url)
-    return _QUOTED.sub(lambda found: found[0] if found[1] in shown else f'"{MASK}"', message)
-
-
-def address(params: ConnDict) -> str:
-    """Where this leads, for people, without secrets."""
-    database = params.get("dbname") or params.get("user") or "default database"
-    return f"postgresql {','.join(places(params))}/{database}"
 
 
 async def dial(hosts: Hosts, options: StoreOptions, settings: dict[str, str]) -> TrioConnection:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 import attrs
 import psycopg
-import trio
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from musterd.store.errors import OutcomeUnknown
 from musterd.store.jobs import JOB_COLUMNS
-from musterd.store.postgres.connection import Pool, TrioConnection
 from musterd.store.sqlfiles import load_statements
+
+if TYPE_CHECKING:  # what clients load of this needs no Trio
+    from musterd.store.postgres.connection import Pool, TrioConnection
+    from musterd.store.postgres.time_limit import TimeLimit
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -78,29 +79,6 @@ async def send(conn: TrioConnection, statement: Numbered, params: Params) -> Cur
 # What several statements read is then of one moment.
 SNAPSHOT = b"begin transaction isolation level repeatable read read only"
 LOCK_SECONDS = 0.25  # what writes about jobs in hand waits so long for whoever else holds one
-REPLY_SECONDS = 2.0  # what a reply may take beyond the server's own time limit
-
-
-class TimeLimit:
-    """The client's own limit, for a server that does not answer and for poolers, where the server
-    has none of ours. A server that is frozen, or waits for its standby, may yet carry out what it
-    was sent: raises `OutcomeUnknown`.
-    """
-
-    def __init__(self, seconds: float, what: str) -> None:
-        self._scope = trio.CancelScope()
-        self._seconds = seconds + REPLY_SECONDS
-        self._what = what
-
-    def __enter__(self) -> None:
-        self._scope.deadline = trio.current_time() + self._seconds
-        self._scope.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
-        handled = self._scope.__exit__(kind, error, trace)
-        if self._scope.cancelled_caught:
-            raise OutcomeUnknown(f"{self._what}: no answer within {self._seconds:g} s", "timeout")
-        return handled
 
 
 class Run(Protocol):
@@ -115,8 +93,8 @@ class Execute(Protocol):
         ...
 
 
-Ask = Callable[[TrioConnection, str, Params], Awaitable[list[str | None]]]
-Send = Callable[[TrioConnection, str, Params], Awaitable[Cursor]]
+Ask: TypeAlias = "Callable[[TrioConnection, str, Params], Awaitable[list[str | None]]]"
+Send: TypeAlias = "Callable[[TrioConnection, str, Params], Awaitable[Cursor]]"
 
 
 @attrs.frozen
@@ -126,6 +104,7 @@ class Statements:
     sql: Mapping[str, Numbered]
     shared: Pool
     timeout_seconds: float
+    limits: Callable[[float, str], TimeLimit]
 
     async def run(self, name: str, params: Params, pool: Pool | None = None) -> list[Row]:
         with self.limit(name):
@@ -160,7 +139,7 @@ class Statements:
         return await conn.ask(statement.text, [str(params[each]) for each in statement.names])
 
     def limit(self, what: str) -> TimeLimit:
-        return TimeLimit(self.timeout_seconds, what)
+        return self.limits(self.timeout_seconds, what)
 
 
 def ms(seconds: float) -> str:

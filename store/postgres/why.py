@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import (
     YOUNG_SECONDS,
 )
-from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.nodes import node_record
 from musterd.store.postgres.statements import SNAPSHOT, Numbered, Row, send
@@ -22,6 +22,9 @@ from musterd.store.why_facts import (
     TargetJob,
     WhyFacts,
 )
+
+if TYPE_CHECKING:  # what clients load of this needs no Trio
+    from musterd.store.postgres.connection import TrioConnection
 
 STATEMENTS = (
     *("why_job", "why_target", "why_before", "why_line"),

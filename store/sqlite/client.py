@@ -12,15 +12,14 @@ from typing import TypeVar
 
 import attrs
 
+from musterd.store.embedded import ring_pipe, sqlite_path
 from musterd.store.errors import InputRefused, NoSuchJob, NotAllowed, StoreMisconfigured
 from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
-from musterd.store.opening import sqlite_path
 from musterd.store.report import control_refusal
 from musterd.store.sqlite.control import control
 from musterd.store.sqlite.database import Database, connect, migrate, refuse_emptied
-from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import enqueue, job
 from musterd.store.watching import Pauses, Watch
 
@@ -46,7 +45,7 @@ class SqliteBackend:
     def __init__(self, url: str, *, create: bool) -> None:
         self._creates = create
         self._path = str(sqlite_path(url).resolve())
-        self._hints = Hints(Path(self._path + ".wake"))
+        self._pipe = Path(self._path + ".wake")
         self._open: _Open | None = None
         self._lock = threading.Lock()
 
@@ -55,7 +54,7 @@ class SqliteBackend:
 
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
         made = self._call(lambda database: enqueue(database, jobs))
-        self._hints.ring()
+        ring_pipe(self._pipe, b"")
         return [one.id for one in made]
 
     def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
@@ -73,9 +72,9 @@ class SqliteBackend:
     def control(self, action: Action, job_id: int) -> str:
         done = self._call(lambda database: control(database, action, job_id))
         if done.requested:
-            self._hints.ring(job_id)
+            ring_pipe(self._pipe, str(job_id).encode())
         elif done.allowed:
-            self._hints.ring()
+            ring_pipe(self._pipe, b"")
         if not done.allowed or done.state_after is None:
             sort = NotAllowed if done.found else NoSuchJob
             raise sort(control_refusal(job_id, action.value, done.state_before))

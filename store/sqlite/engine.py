@@ -20,8 +20,6 @@ from musterd.store.sqlite.control import SqliteControl
 from musterd.store.sqlite.database import (
     MEMORY,
     Database,
-    InlineRunner,
-    ThreadRunner,
     check_file,
     compare,
     connect,
@@ -43,6 +41,7 @@ from musterd.store.sqlite.overview import SqliteOverview
 from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.queue import SqliteIdleChecks, SqliteQueue
 from musterd.store.sqlite.retention import SqliteRetention
+from musterd.store.sqlite.runners import InlineRunner, ThreadRunner
 from musterd.store.sqlite.scaling_journal import SqliteScalingJournal
 
 P = ParamSpec("P")

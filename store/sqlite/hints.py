@@ -15,6 +15,7 @@ from pathlib import Path
 
 import trio
 
+from musterd.store.embedded import ring_pipe
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.queue import Hint
 from musterd.store.sqlite.errors import sort_file_error
@@ -53,8 +54,7 @@ class Hints:
         rung, self._rung = self._rung, trio.Event()
         rung.set()
         if self._path is not None:
-            with contextlib.suppress(OSError):  # no daemon, or one that has hints enough
-                _write_one(self._path, line)
+            ring_pipe(self._path, line)
 
     async def wait(self) -> Hint:
         if self._pipe is None:
@@ -97,11 +97,3 @@ def _make_pipe(path: Path) -> None:
 def _hint(lines: Collection[bytes]) -> Hint:
     requests = frozenset(int(line) for line in lines if line.isdigit())
     return Hint(b"" in lines, requests)
-
-
-def _write_one(path: Path, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, line + b"\n")
-    finally:
-        os.close(descriptor)

@@ -3,6 +3,9 @@ are told, and hold up nobody.
 """
 
 import asyncio  # noqa: TID251 - what other programs run on
+import re
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -441,3 +444,51 @@ def test_the_blocking_client_says_once_that_it_blocks_a_loop(
         warnings.simplefilter("error")
         client.enqueue("a")
         run(main)
+
+
+# What pip would bring for a daemon, beside attrs, psycopg and psycopg-pool.
+FOR_DAEMONS = (
+    "cattrs", "click", "cronsim", "httpcore", "hypercorn", "prometheus_client", "starlette",
+    "tomli", "trio", "tzdata",
+)  # fmt: skip
+BARE = """
+import asyncio, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {forbidden!r}:
+            raise ModuleNotFoundError(f"no module named {{name}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import musterd
+
+async def main():
+    async with musterd.AsyncClient({url!r}) as client:
+        job_id = await client.enqueue("a", {{"x": 1}}, dedup_key="k")
+        await client.enqueue_many([("b", 1), ("c", 2)])
+        try:
+            await client.wait(job_id, 0.1)
+        except TimeoutError:
+            pass
+        await client.cancel(job_id)
+        return (await client.wait(job_id))["state"]
+
+with musterd.Client({url!r}) as client:
+    assert client.job(client.enqueue("a"))["state"] == "queued"
+print(asyncio.run(main()))
+"""
+
+
+def test_clients_need_no_more_than_a_driver(store: Rig) -> None:
+    others = {"sqlite3"} if isinstance(store, PostgresRig) else {"psycopg", "psycopg_pool"}
+    code = BARE.format(forbidden={*FOR_DAEMONS, *others}, url=url_of(store))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("canceled\n", "")
+
+
+def test_the_import_itself_loads_nothing() -> None:
+    code = "import sys; before = set(sys.modules); import musterd; print(set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(re.findall(r"'([^']+)'", done.stdout))
+    assert {name for name in loaded if name.startswith("musterd")} == {"musterd"}
+    assert not loaded & {*FOR_DAEMONS, "attrs", "psycopg", "asyncio", "sqlite3"}

@@ -9,7 +9,7 @@ from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load, resolve_store_url, state_directory
 from musterd.config.settings import Settings
 from musterd.config.validators import STORE_SCHEMES, check_url
-from musterd.store.opening import sqlite_path
+from musterd.store.embedded import sqlite_path
 
 ABSENT = Path("/nonexistent/musterd.toml")
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from musterd.config.load import load
 from musterd.config.validators import STORE_SCHEMES, check_url
+from musterd.store.postgres.addresses import connection_params
 from musterd.store.postgres.connection import CANCEL_SECONDS, SOON_SECONDS
-from musterd.store.postgres.setup import HEAD_START_SECONDS, connection_params
-from musterd.store.postgres.statements import REPLY_SECONDS
+from musterd.store.postgres.setup import HEAD_START_SECONDS
+from musterd.store.postgres.time_limit import REPLY_SECONDS
 from tests.support.pages import page
 from tests.support.pgbouncer import SHIPPED
 

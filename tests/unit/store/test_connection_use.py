@@ -15,7 +15,7 @@ from musterd.store.connections import ConnectionUse
 from musterd.store.engine import Engine
 from musterd.store.opening import Stores
 from musterd.store.postgres.engine import Hub
-from musterd.store.sqlite.database import InlineRunner, ThreadRunner
+from musterd.store.sqlite.runners import InlineRunner, ThreadRunner
 from tests.contract.rigs import OPTIONS
 
 

@@ -14,15 +14,10 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_attempts
 
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.postgres.addresses import address, connection_params, places
 from musterd.store.postgres.connection import SOON_SECONDS, Gate, TrioConnection
 from musterd.store.postgres.errors import NoHostServes, sort_connect_error
-from musterd.store.postgres.setup import (
-    HEAD_START_SECONDS,
-    Hosts,
-    address,
-    connection_params,
-    places,
-)
+from musterd.store.postgres.setup import HEAD_START_SECONDS, Hosts
 from musterd.store.waiting import Backoff
 
 TIMEOUT_SECONDS = 5.0

@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from musterd.store.errors import OutcomeUnknown
-from musterd.store.postgres.statements import REPLY_SECONDS, TimeLimit
+from musterd.store.postgres.time_limit import REPLY_SECONDS, TimeLimit
 
 
 async def test_what_is_given_up_may_have_been_done(
