@@ -39,8 +39,9 @@ ANSWER_SECONDS = 0.1
 
 
 @click.command(cls=Verb)
+@click.option("--watch", is_flag=True, help="Reload when files of kinds or configuration change.")
 @click.pass_obj
-def run(cli: CommandLine) -> None:
+def run(cli: CommandLine, watch: bool) -> None:
     """Run the daemon, in the foreground.
 
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second signal
@@ -60,7 +61,7 @@ def run(cli: CommandLine) -> None:
     stream = cast(TextIO, live) if is_for_people else sys.stderr
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = check_kinds_at_start(catalog, settings, log)
-    if status := trio.run(_run, cli, (settings, catalog), log, live, service_manager):
+    if status := trio.run(_run, cli, (settings, catalog), (log, live), service_manager, watch):
         sys.exit(status)
 
 
@@ -75,12 +76,12 @@ def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
 async def _run(
     cli: CommandLine,
     start: tuple[Settings, Catalog],
-    log: logging.Logger,
-    live: LiveLine,
+    outputs: tuple[logging.Logger, LiveLine],
     service_manager: ServiceManager | None,
+    watches: bool,
 ) -> int:
     """Gives the exit status."""
-    settings, catalog = start
+    (settings, catalog), (log, live) = start, outputs
     node = make_node(settings, catalog, log, None, lambda: _reread(cli, log), service_manager)
     with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
         address = ""
@@ -96,11 +97,20 @@ async def _run(
                     live.keep_showing, lambda: live_status(node.daemon.status()), REDRAW_SECONDS
                 )
             collect_seldom()
+            if watches:
+                nursery.start_soon(_watch, cli, node, log)
             await node.daemon.run()
             if address:  # the request to drain is still being answered
                 await trio.sleep(ANSWER_SECONDS)
             nursery.cancel_scope.cancel()
     return node.daemon.exit_status
+
+
+async def _watch(cli: CommandLine, node: Node, log: logging.Logger) -> None:
+    from musterd.config.load import SYSTEM_FILE
+    from musterd.console.watching import Watcher
+
+    await Watcher(node.daemon, log, cli.config_file or SYSTEM_FILE).run()
 
 
 @contextlib.contextmanager
