@@ -80,14 +80,15 @@ def _needs_time(view: DaemonView, sent: Sent) -> bool:
 
 
 def status_text(view: DaemonView) -> str:
-    """The line of `systemctl status`: `6/8 workers, depth 41`, and what is wrong."""
+    """The line of `systemctl status`: `6/8 workers, 41 due`, and what is wrong."""
     status = view.status
     if status.phase == "starting":
         waiting = f"waiting for the store: {status.store_message or status.store_trouble}"
         parts = ["starting" if status.store_trouble is None else waiting]
     else:
-        depth = "?" if status.depth is None else count_text(status.depth)
-        parts = [f"{status.size}/{status.max_count} workers, depth {depth}"]
+        exact = status.depth_exact
+        depth = "?" if status.depth is None else count_text(status.depth, exact=exact)
+        parts = [f"{status.size}/{status.max_count} workers, {depth} due"]
         for one in status.tenants:
             if one.store_trouble is not None:
                 words = TROUBLE_WORDS.get(one.store_trouble, one.store_trouble)

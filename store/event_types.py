@@ -166,6 +166,7 @@ _TYPES: Mapping[str, EventType] = {
             *("node", "at", "policy", "due", "busy", "size_before", "raw_wish", "desired"),
             *("limited_by", "hired", "taken_back", "retired", "share", "others_free", "room"),
             *("because", "decided_by", "slack_seconds", "default_count", "max_count", "candidate"),
+            "due_exact",
         ),
         _scale,
     ),

@@ -25,6 +25,15 @@ FIRST = datetime(1970, 1, 1, tzinfo=UTC)  # before that nothing was decided
 READ_MAX = 10_000  # rows at once
 
 
+def is_due_exact(due: int | None, max_count: int | None, others_free: int | None) -> bool:
+    """Whether no more jobs can have been due: a supervisor counts up to twice the workers that all
+    nodes could have, and one.
+    """
+    if due is None or max_count is None:
+        return True
+    return due <= 2 * (max_count + (others_free or 0))
+
+
 @attrs.frozen
 class JournalRun:
     """`ticks` decisions of one node, all of which say `fields`, evenly from `at` to `until`."""
@@ -64,7 +73,9 @@ class ScalingJournal(Protocol):
 def run_object(run: JournalRun) -> dict[str, Any]:
     """The run as programs see it."""
     times = {"at": time_text(run.at), "until": time_text(run.until), "ticks": run.ticks}
-    return {**times, "node": run.node, "node_id": str(run.node_id), **run.fields}
+    counted = (run.fields.get(name) for name in ("due", "max_count", "others_free"))
+    exact = {"due_exact": is_due_exact(*counted)}
+    return {**times, "node": run.node, "node_id": str(run.node_id), **run.fields, **exact}
 
 
 def run_from(found: Mapping[str, Any]) -> JournalRun:

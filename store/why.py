@@ -42,8 +42,8 @@ class Position:
 
     @property
     def text(self) -> str:
-        number = count_text(self.number) + ("" if self.is_exact else "+")
-        return f"number {number} of {count_text(self.of)}{'' if self.of_is_exact else '+'}"
+        number = count_text(self.number, exact=self.is_exact)
+        return f"number {number} of {count_text(self.of, exact=self.of_is_exact)}"
 
 
 @attrs.frozen

@@ -35,9 +35,9 @@ def duration_text(seconds: float) -> str:
     return _pair(whole, DAY_SECONDS, "d", HOUR_SECONDS, "h")
 
 
-def count_text(count: int) -> str:
-    """Gives a count with its thousands apart: `10,000`."""
-    return f"{count:,}"
+def count_text(count: int, *, exact: bool = True) -> str:
+    """Gives a count with its thousands apart, `10,000`; with a plus where counting stopped."""
+    return f"{count:,}" if exact else f"{count:,}+"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

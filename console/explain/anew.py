@@ -156,6 +156,4 @@ def _lacks(
 
 def is_counted_out(one: Decision) -> bool:
     """Whether more jobs may have been due than were counted."""
-    if one.due is None or one.max_count is None:
-        return False
-    return one.due > 2 * (one.max_count + (one.others_free or 0))
+    return not one.due_exact

@@ -207,7 +207,8 @@ def _crew_line(state: State) -> list[Span]:
     parts = [span(f"[{bar}] " if bar else "", "busy"), span(size)]
     decision = None if state.node is None else state.node.decision
     if decision is not None:
-        parts.append(span(f" · {one_line(decision_text(decision))}", "dim"))
+        paused = state.store is not None and state.store.counts.paused_at is not None
+        parts.append(span(f" · {one_line(decision_text(decision, paused=paused))}", "dim"))
     return _labelled("crew", *parts)
 
 
@@ -234,7 +235,7 @@ def _trend_line(state: State) -> list[Span]:
     room = state.size.columns - LABEL_WIDTH
     values = [sample.due for sample in state.samples]
     most = f" {count_text(max(values[-room:]))} at most" if values and room > 0 else ""
-    return _labelled("depth", span(sparkline(values, room - len(most)), "busy"), span(most, "dim"))
+    return _labelled("due", span(sparkline(values, room - len(most)), "busy"), span(most, "dim"))
 
 
 TEXT_COLUMNS = 200  # where no terminal says how wide it is

@@ -109,7 +109,7 @@ def _warn_of_own_only() -> None:
 COLUMNS: Columns[Row] = {
     "at": lambda one: f"{one['at'][:10]} {one['at'][11:23]}Z",
     ">ticks": lambda one: str(one["ticks"]),
-    ">due": lambda one: or_dash(one["due"]),
+    ">due": lambda one: or_dash(one["due"]) + ("" if one["due_exact"] else "+"),
     ">others": lambda one: or_dash(one["others_free"]),
     ">share": lambda one: or_dash(one["share"]),
     ">busy": lambda one: or_dash(one["busy"]),

@@ -141,10 +141,14 @@ def _node_lines(report: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
     ]
     decision = decision_of(node["last_decision"])
     if decision is not None and report.first.settings.tenant == DEFAULT_TENANT:
-        found.append(f"  why     {decision_text(decision)}")
+        found.append(f"  why     {decision_text(decision, paused=_is_paused(report.first))}")
     settled = count_text(crew_of["settled_total"])
     found.append(f"  settled {settled} since it started, {rate:.1f}/s on average")
     return found
+
+
+def _is_paused(store: StoreAnswers) -> bool:
+    return store.counts is not None and store.counts.paused_at is not None
 
 
 def _generation(report: HealthReport) -> str:
@@ -374,7 +378,8 @@ def _full_remark(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterato
 def status_line(node: NodeStatus) -> str:
     size = node.idle + node.busy + node.retiring
     parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
-    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
+    depth = "?" if node.depth is None else count_text(node.depth, exact=node.depth_exact)
+    parts.append(f"{depth} due")
     parts.append(f"{count_text(node.settled_total)} done")
     if node.store_trouble is not None:
         since = duration_text(node.store_trouble_seconds)

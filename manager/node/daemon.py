@@ -244,6 +244,7 @@ class Daemon:
             default_count=sum(tenant.default_count for tenant in tenants),
             max_count=self._tenant_limits.overall if len(tenants) > 1 else first.max_count,
             depth=sum(depths) if depths else None,
+            depth_exact=all(tenant.depth_exact for tenant in tenants),
             settled_total=sum(tenant.settled_total for tenant in tenants),
             drain_seconds_left=left, last_decision=self.tenancies[DEFAULT_TENANT].last_decision,
             ignored=ignored[:IGNORED_MAX], generation=self._reloader.generation,

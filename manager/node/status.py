@@ -10,7 +10,8 @@ import attrs
 
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
-from musterd.store.words import duration_text, one_line, plural, time_text
+from musterd.store.scaling_journal import is_due_exact
+from musterd.store.words import count_text, duration_text, one_line, plural, time_text
 from musterd.workers.claiming.held import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
@@ -52,6 +53,11 @@ class Decision:
     max_count: int | None = None
     candidate: Mapping[str, object] | None = None  # what [scaling.candidate] would have decided
 
+    @property
+    def due_exact(self) -> bool:
+        """False = counting stopped at `due`; more may have been due."""
+        return is_due_exact(self.due, self.max_count, self.others_free)
+
 
 @attrs.frozen
 class Configured:
@@ -78,6 +84,7 @@ class StoreAndCrew:
     max_count: int
     depth: int | None  # due and claimable as last seen, bounded
     settled_total: int
+    depth_exact: bool = True  # False = counting stopped there
 
     @property
     def size(self) -> int:
@@ -163,7 +170,7 @@ def node_object(node: NodeStatus) -> dict[str, object]:
 
 def decision_object(decision: Decision) -> dict[str, object]:
     at = time_text(datetime.fromtimestamp(decision.at, UTC))
-    return {**attrs.asdict(decision), "at": at}
+    return {**attrs.asdict(decision), "at": at, "due_exact": decision.due_exact}
 
 
 def counts_object(counts: Counts) -> dict[str, object]:
@@ -186,8 +193,10 @@ def queue_object(changed: bool, counts: Counts) -> dict[str, object]:
     }
 
 
-def decision_text(decision: Decision) -> str:
-    """One tick in one line: `3 -> 5  hired 2  (9 due, 3 busy: wished 12, limited by max)`."""
+def decision_text(decision: Decision, *, paused: bool = False) -> str:
+    """One tick in one line: `3 -> 5  hired 2  (9 due, 3 busy: wished 12, limited by max)`. While
+    the queue is `paused` the supervisor takes nothing for due.
+    """
     if decision.due is None:
         return f"{decision.size_before} stays  (the queue could not be observed)"
     done = [("hired", decision.hired), ("taken back", decision.taken_back)]
@@ -195,7 +204,8 @@ def decision_text(decision: Decision) -> str:
     acts = ", ".join(f"{word} {count}" for word, count in done if count) or "no change"
     limit = f", held by {one_line(decision.limited_by)}" if decision.limited_by else ""
     here = "" if decision.share in (None, decision.due) else f", {decision.share} of them for us"
-    seen = f"{decision.due} due{here}, {decision.busy} busy"
+    due = f"{count_text(decision.due, exact=decision.due_exact)} due{here}"
+    seen = f"{'queue paused' if paused and not decision.due else due}, {decision.busy} busy"
     if decision.limited_by == "max_running" and decision.room is not None:
         seen += f", room for {decision.room} more"
     wish = f"wished {decision.raw_wish}{limit}"

@@ -254,6 +254,7 @@ class Tenancy:
             store_message=engine.last_message, idle=head.idle, busy=head.busy,
             retiring=head.retiring, default_count=policy.default_count,
             max_count=policy.max_count, depth=None if last is None else last.due,
+            depth_exact=last is None or last.due_exact,
             settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retiring.trouble,
         )  # fmt: skip

@@ -68,7 +68,7 @@ async def test_ready_follows_the_store_and_nothing_is_claimed_to_be_before(
     await until(lambda: node.daemon.status().phase == "running")
     await trio.sleep(3)
     assert heard.values("READY") == ["1"]
-    assert heard.values("STATUS")[-1] == "2/8 workers, depth 0"
+    assert heard.values("STATUS")[-1] == "2/8 workers, 0 due"
     asked = len(heard.named("EXTEND_TIMEOUT_USEC"))
     await trio.sleep(600)
     assert len(heard.named("EXTEND_TIMEOUT_USEC")) == asked

@@ -92,7 +92,7 @@ def messages(machine: Machine, unit: str = "musterd") -> str:
 
 def test_it_runs_under_the_hardened_unit_as_a_user_of_its_own(fresh: Machine) -> None:
     start(fresh)
-    eventually(lambda: fresh.show("musterd", "StatusText") == "2/8 workers, depth 0")
+    eventually(lambda: fresh.show("musterd", "StatusText") == "2/8 workers, 0 due")
     assert fresh.show("musterd", "NRestarts") == "0"
     owner = fresh.do("stat", "--format=%U", "/var/lib/private/musterd/musterd.db").strip()
     assert owner in ("musterd", "nobody")  # nobody: where only the service sees its own user there

@@ -78,7 +78,7 @@ def test_a_whole_life(home: Home, heard: NotifySocket, tmp_path: Path) -> None:
     with supervised(home, heard, "--config", str(config)) as daemon:
         eventually(lambda: heard.values("READY") == ["1"])
         daemon.wait_until_ready()
-        eventually(lambda: heard.values("STATUS")[-1] == "2/8 workers, depth 0")
+        eventually(lambda: heard.values("STATUS")[-1] == "2/8 workers, 0 due")
 
         before_usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         daemon.send(signal.SIGHUP)

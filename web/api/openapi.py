@@ -225,7 +225,7 @@ COMPONENTS: Mapping[str, Schema] = {
         Counts, but="by_state targets_halted",
         jobs=whole_object(**{state.value: COUNT for state in JobState}),
     ),
-    "Decision": shape_of(Decision, at=TIME),
+    "Decision": shape_of(Decision, at=TIME, due_exact=YES_OR_NO),
     "Workers": whole_object(workers=list_of(shape_of(WorkerView, job_id=maybe(ID)))),
     "Why": WHY,
     "Nodes": whole_object(nodes=list_of(NODE_RECORD), warnings=NAMES),
@@ -238,7 +238,10 @@ COMPONENTS: Mapping[str, Schema] = {
     "Schedules": whole_object(schedules=list_of(SCHEDULE)),
     "Scaling": whole_object(
         decisions=list_of(
-            shape_of(Decision, at=TIME, until=TIME, ticks=COUNT, node=TEXT, node_id=TEXT)
+            shape_of(
+                Decision, at=TIME, until=TIME, ticks=COUNT, node=TEXT, node_id=TEXT,
+                due_exact=YES_OR_NO,
+            )
         ),
         next=maybe(TIME), whole=YES_OR_NO,
     ),

@@ -53,7 +53,7 @@ class OverviewData:
 
 
 TILES = {
-    "depth": "Waiting now",
+    "depth": "Due now",
     "oldest": "Longest wait",
     "arriving": "Jobs in",
     "leaving": "Jobs out",
@@ -177,7 +177,7 @@ def _tiles(data: OverviewData) -> Mapping[str, Html]:
     come, gone = trend.rates
     oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
     return {
-        "depth-now": _now(ui.number(None if counts is None else counts.due), "due, no worker yet"),
+        "depth-now": _now(ui.number(None if counts is None else counts.due), "no worker yet"),
         "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
         "oldest-now": _now(oldest if counts and counts.due else ui.NOTHING, "since its due time"),
         "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
@@ -276,7 +276,7 @@ def _tenants(tenants: Sequence[TenantStatus]) -> Html:
 TENANTS: ui.Columns[TenantStatus] = {
     "tenant": lambda one: link(Frame("", "", tenant=one.name).at("/"), ui.name_text(one.name),
         data_key=f"tenant-{one.name}"),
-    "waiting": lambda one: ui.number(one.depth),
+    "due": lambda one: ui.number(one.depth) + ("" if one.depth_exact else "+"),
     "busy": lambda one: ui.number(one.busy),
     "workers": lambda one: f"{ui.number(one.size)} of {ui.number(one.max_count)}",
     "store": lambda one: ui.badge("away", "ill") if one.store_trouble

@@ -226,9 +226,8 @@ def _changes_crew(one: Decision) -> bool:
 
 def _observed(decision: Decision) -> str:
     due = decision.due or 0
-    words = (
-        f"{plural(due, 'due job')} seen"  # at most: the supervisor counts no further than it needs
-    )
+    jobs = plural(due, "due job").partition(" ")[2]
+    words = f"{count_text(due, exact=decision.due_exact)} {jobs} seen"
     if decision.share is not None and decision.share != due:
         words += f" ({count_text(decision.share)} of them for this node)"
     words += f", {count_text(decision.busy)} running"

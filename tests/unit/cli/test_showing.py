@@ -11,7 +11,7 @@ from tests.support.web_scene import STATUS
 
 
 def test_the_status_line_of_a_healthy_node() -> None:
-    assert status_line(STATUS) == "2/8 workers · 1 busy · depth 2 · 5 done"
+    assert status_line(STATUS) == "2/8 workers · 1 busy · 2 due · 5 done"
 
 
 def test_the_status_line_names_trouble_and_drain() -> None:
@@ -24,7 +24,7 @@ def test_the_status_line_names_trouble_and_drain() -> None:
         store_trouble_seconds=3.0,
     )
     parts = status_line(seen).split(" · ")
-    assert (parts[0], parts[3]) == ("draining, 12.0 s left", "depth ?")
+    assert (parts[0], parts[3]) == ("draining, 12.0 s left", "? due")
     assert parts[-1] == "store disk full for 3.0 s"
 
 

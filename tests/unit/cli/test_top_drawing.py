@@ -36,7 +36,7 @@ def test_the_whole_screen() -> None:
         "queue  4 due, the oldest for 3.2 s · 4 queued, 1 running",
         "crew   [■□······] 2 of 8 · 3 -> 8  hired 5  (9 due, 3 busy: wished 12, held by max)",
         "nodes  1 node, 2 workers, 1 busy",
-        "depth  █ 4 at most",
+        "due    █ 4 at most",
     ]
     assert lines[6:12] == [
         "ID KIND      TARGET STATE     TIME TRY DONE WORKER",

@@ -17,7 +17,7 @@ def test_every_type_is_told_with_its_data() -> None:
 
 def test_a_decision_is_told_whole() -> None:
     fields = [field.name for field in attrs.fields(Decision)]
-    assert list(EVENTS["scale.decided"]) == ["node", *fields]
+    assert list(EVENTS["scale.decided"]) == ["node", *fields, "due_exact"]
 
 
 def test_the_bounds_are_those_of_the_code() -> None:

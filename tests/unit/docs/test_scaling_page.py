@@ -29,7 +29,7 @@ def test_all_that_a_wish_may_come_from_is_told() -> None:
 
 def test_every_field_of_the_journal_is_told() -> None:
     found = {bare(field) for field, *_ in table(PAGE, "field", "column")}
-    assert found == {*attrs.fields_dict(Decision), "until", "ticks", "node", "node_id"}
+    assert found == {*attrs.fields_dict(Decision), "until", "ticks", "node", "node_id", "due_exact"}
 
 
 def test_the_shares_of_the_example_are_those_of_the_code() -> None:

@@ -34,7 +34,7 @@ def test_ready_is_said_once_and_not_before_the_node_is() -> None:
     lines, told = next_message(seen(STARTING, 100), Sent(), None)
     assert lines == ["EXTEND_TIMEOUT_USEC=30000000", "STATUS=starting"]
     lines, told = next_message(seen(NODE, 101), told, None)
-    assert lines == ["READY=1", "STATUS=6/8 workers, depth 41"]
+    assert lines == ["READY=1", "STATUS=6/8 workers, 41 due"]
     assert next_message(seen(NODE, 200), told, None) == ([], told)
 
 
@@ -79,24 +79,24 @@ def test_the_watchdog_is_fed_in_time_and_only_while_all_is_well() -> None:
             {},
             "waiting for the store: no route\\nto host",
         ),
-        (attrs.evolve(NODE, depth=None), {}, "6/8 workers, depth ?"),
-        (attrs.evolve(NODE, depth=12_345), {}, "6/8 workers, depth 12,345"),
+        (attrs.evolve(NODE, depth=None), {}, "6/8 workers, ? due"),
+        (attrs.evolve(NODE, depth=12_345), {}, "6/8 workers, 12,345 due"),
         (
             attrs.evolve(NODE, tenants=(attrs.evolve(TENANT, store_trouble="disk_full"),)),
             {},
-            "6/8 workers, depth 41; the store of default has no disk space left",
+            "6/8 workers, 41 due; the store of default has no disk space left",
         ),
         (
             DRAINING,
             {"stop_by_local": 1.0},
-            "draining, 3 running, 4 m 12 s left; 5/8 workers, depth 41",
+            "draining, 3 running, 4 m 12 s left; 5/8 workers, 41 due",
         ),
         (
             NODE,
             {"reload_refused": True},
-            "6/8 workers, depth 41; the last reload was refused, see the log",
+            "6/8 workers, 41 due; the last reload was refused, see the log",
         ),
-        (NODE, {"unwell": "it is late"}, "6/8 workers, depth 41; it is late"),
+        (NODE, {"unwell": "it is late"}, "6/8 workers, 41 due; it is late"),
     ],
 )
 def test_the_status_line(status: NodeStatus, changes: dict[str, Any], text: str) -> None:

@@ -53,11 +53,9 @@ def test_no_address_that_can_be_reached_is_no_service_manager(address: str) -> N
 
 
 def test_lines_are_one_message(heard: NotifySocket) -> None:
-    assert ServiceManager(heard.address).send(["READY=1", "STATUS=2/8 workers, depth 0"])
+    assert ServiceManager(heard.address).send(["READY=1", "STATUS=2/8 workers, 0 due"])
     heard.read(0)
-    assert [one.lines for one in heard.messages] == [
-        {"READY": "1", "STATUS": "2/8 workers, depth 0"}
-    ]
+    assert [one.lines for one in heard.messages] == [{"READY": "1", "STATUS": "2/8 workers, 0 due"}]
 
 
 def test_an_abstract_socket() -> None:
