@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,20 @@ async def test_what_a_handler_prints_is_its_log() -> None:
         assert outcome.ended == "success"
         assert outcome.log == "to stdout\nby log\nto stderr\nto the descriptor\nby a program\n"
         assert (await bench.run(python_kind("noop"))).log is None
+
+
+async def test_what_a_handler_logs_is_in_its_log_with_time_and_level() -> None:
+    async with a_bench() as bench:
+        spoken = (await bench.run(python_kind("talkative:speaks"))).log or ""
+        first, info, by_job, stderr, error = spoken.splitlines()
+        assert (first, by_job, stderr) == ("printed first", "by job.log", "to stderr")
+        moment, _, said = info.partition(" ")
+        age = datetime.now(UTC) - datetime.fromisoformat(moment)
+        assert 0 <= age.total_seconds() < 60
+        assert said == "INFO shop.orders: order 7"
+        assert error.endswith("Z ERROR shop.orders: failed")
+        own = await bench.run(python_kind("talkative:sets_up_its_own"))
+        assert own.log == "own: in its own way\n", "its own set-up counts"
 
 
 async def test_a_flood_of_prints_is_cut_and_does_not_hold_the_handler_up() -> None:

@@ -224,6 +224,7 @@ class Executor:
         self._log_fd = os.dup(1)  # whatever a handler does to its stdout
         self._functions: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._memory_fd = _open_memory_file()
+        self._hears_logging = False
 
     def run(self, about: bytes, head: Mapping[str, Any], body: str) -> None:
         link = JobLink(self._link, about, self._log_fd)
@@ -247,6 +248,8 @@ class Executor:
     def _ending(self, job: Any, link: JobLink, place: list[str]) -> Any:
         try:
             function = self._function(*place)
+            if not self._hears_logging:
+                self._hears_logging = hear_logging()
             value = function(job)
             if isinstance(value, types.CoroutineType):
                 value = _run_coroutine(value)
@@ -341,6 +344,24 @@ def _open_memory_file() -> int | None:
         return None
 
 
+def hear_logging() -> bool:
+    """What a handler says by `logging` goes to its log from INFO on, with time and level, as long
+    as nobody sets up something else. False = nobody has imported it yet, and we do not either.
+    """
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return False
+    line = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
+    form = logging.Formatter(line, "%Y-%m-%dT%H:%M:%S")
+    form.converter = time.gmtime
+    last_resort = logging.StreamHandler()
+    last_resort.setFormatter(form)
+    logging.lastResort = last_resort  # and no handler of the root: basicConfig() does its work
+    if logging.root.level == logging.WARNING and not logging.root.handlers:
+        logging.root.setLevel(logging.INFO)
+    return True
+
+
 def flush_prints() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -356,7 +377,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core holds payloads
     _be_killed_first()
-    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr] # pyright: ignore - a file
+    # Line by line, so that what is printed and what is logged stays in order.
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr] # pyright: ignore - a file
     sys.argv = [sys.argv[0]]
     sys.path[:0] = options["search_path"]
     context = _load_own(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120 - as above
