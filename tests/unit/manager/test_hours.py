@@ -47,10 +47,13 @@ def test_hours_that_come_once_end_for_ever() -> None:
     assert HoursClock().next_change((), at("2026-01-01T00:00:00Z")) == inf
 
 
+def hourly(minute: int, every: int, lasts: int) -> Hours:
+    return Hours("h", f"{minute} */{every} * * *", lasts, "UTC", 1, None)
+
+
 some_hours = st.builds(
-    lambda minute, every, lasts: Hours("h", f"{minute} */{every} * * *", lasts, "UTC", 1, None),
-    st.integers(0, 59), st.integers(1, 12), st.sampled_from([1, 20, 61, 300]),
-)  # fmt: skip
+    hourly, st.integers(0, 59), st.integers(1, 12), st.sampled_from([1, 20, 61, 300])
+)
 START = datetime(2026, 3, 28, tzinfo=UTC)
 
 

@@ -74,10 +74,17 @@ def test_a_crew_with_nothing_to_do_comes_to_its_floor_whatever_its_tolerance() -
 steps = st.builds(
     Steps, st.integers(0, 6), st.integers(0, 6), st.sampled_from([0.0, 5.0, 25.0, 100.0])
 )
+
+
+def policy_of(
+    floor: int, span: int, up: float, down: float, window: float, each: Steps
+) -> ScalingPolicy:
+    most = max(1, floor + span)
+    return ScalingPolicy("demand", floor, most, up, down, window, steps=each)
+
+
 policies = st.builds(
-    lambda floor, span, up, down, window, each: ScalingPolicy(
-        "demand", floor, max(1, floor + span), up, down, window, steps=each
-    ),
+    policy_of,
     st.integers(0, 12),
     st.integers(0, 40),
     st.sampled_from([0.0, 2.0]),

@@ -132,10 +132,16 @@ def test_idle_weeks_cost_nothing() -> None:
 jobs = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 120)), min_size=1, max_size=60).map(
     lambda found: [(due / 8, run / 8) for due, run in found]
 )
+
+
+def each_minutes(
+    second: int, every: int, lasts: float, floor: int | None, ceiling: int | None
+) -> Hours:
+    return Hours("h", f"{second} */{every} * * * *", lasts, "UTC", floor, ceiling)
+
+
 hours = st.builds(
-    lambda second, every, lasts, floor, ceiling: Hours(
-        "h", f"{second} */{every} * * * *", lasts, "UTC", floor, ceiling
-    ),
+    each_minutes,
     st.sampled_from([0, 7, 30]),
     st.integers(1, 3),
     st.sampled_from([1, 1.5, 2]),
