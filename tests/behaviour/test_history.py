@@ -144,7 +144,7 @@ async def test_kinds_beyond_the_bound_are_counted_together(stage: Stage) -> None
 async def test_a_node_at_rest_looks_seldom_and_writes_nothing(hearing: Hearing) -> None:
     node, calls = await hearing.start(), hearing.store.calls
     await until(lambda: node.tenancy().duties.holds(STATISTICS))
-    await trio.sleep(120)
+    await trio.sleep(180)
 
     async def looks_in(seconds: float) -> int:
         looks, adds = calls["history_look"], calls["history_add"]
@@ -161,3 +161,20 @@ async def test_a_node_at_rest_looks_seldom_and_writes_nothing(hearing: Hearing) 
     await hearing.put("long")
     await trio.sleep(STEP_SECONDS)
     assert calls["history_look"] > looks
+
+
+async def test_after_a_burst_the_queue_is_seen_empty_before_looks_are_rare(
+    hearing: Hearing,
+) -> None:
+    node = await hearing.start(workers__max_count=6)
+    await until(lambda: node.tenancy().duties.holds(STATISTICS))
+    await hearing.put("report", 60)
+    await hearing.all_ended()
+    await trio.sleep(600)
+    for step in (15, 60):
+        last = (await past_of(hearing, step)).queue[-1].look
+        assert (last.depth, last.wish, last.crew) == (0, 0, 2)
+        calm = [row.look for row in (await past_of(hearing, step)).queue if row.look.depth == 0]
+        assert calm
+        busy = [row.look for row in (await past_of(hearing, step)).queue if row.look.depth > 0]
+        assert all(look.stands_seconds < LOOK_SECONDS_LISTENING for look in busy)
