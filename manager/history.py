@@ -185,7 +185,7 @@ def _with_all(by_kind: Mapping[str, Tally]) -> Sequence[EndedJobs]:
 LOOK_SECONDS = float(STEP_SECONDS)
 LOOK_SECONDS_LISTENING = 60.0  # nothing happens without a hint, on any node
 LOOK_SECONDS_RESTING = 600.0
-QUIET_LOOKS = 6  # reach over a row of a minute
+QUIET_LOOKS = 4  # and the one before them reach over a row of a minute
 TRIM_SECONDS = 60.0
 TRIMMED_ROWS = 1_000  # of each sort, at once
 HOUR_SECONDS = 3_600.0
@@ -210,7 +210,8 @@ class QueueWatch:
     _looked_local: float = attrs.field(default=float("-inf"), init=False)
     _trimmed_local: float = attrs.field(default=float("-inf"), init=False)
     _decided_at: float = attrs.field(default=0.0, init=False)
-    _quiet_looks: int = attrs.field(default=0, init=False)  # in a row, with nothing under way
+    _quiet_looks: int = attrs.field(default=0, init=False)  # in a row, that saw the same
+    _seen: QueueLook | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.idleness.on_move(self._end_rest)
@@ -228,18 +229,19 @@ class QueueWatch:
     async def _look(self) -> None:
         engine = self.deps.engine
         counts, nodes = await engine.queue.counts(), await engine.nodes.all()
-        self.pause_seconds = self._usual_seconds()
         others = [one for one in nodes if one.is_live and one.id != self.deps.node_id]
         seen = look_of(counts, self.status(), self._news(), others)
+        is_quiet = not seen.depth and seen == self._seen
+        self._quiet_looks, self._seen = self._quiet_looks + 1 if is_quiet else 0, seen
+        self.pause_seconds = self._usual_seconds()
         await engine.history.look(seen._replace(stands_seconds=LATEST * self.pause_seconds))
 
     def _usual_seconds(self) -> float:
         """Longer only after some quiet looks: what is seen last stands for the time until the next
         look, and a row has the highest of its step.
         """
-        resting_seconds = self._resting_seconds()
-        self._quiet_looks = self._quiet_looks + 1 if resting_seconds > LOOK_SECONDS else 0
-        return resting_seconds if self._quiet_looks >= QUIET_LOOKS else LOOK_SECONDS
+        is_calm = self._quiet_looks >= QUIET_LOOKS
+        return self._resting_seconds() if is_calm else LOOK_SECONDS
 
     def _resting_seconds(self) -> float:
         if self.idleness.rested_seconds >= REST_AFTER_SECONDS:

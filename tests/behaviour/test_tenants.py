@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from musterd.manager.history import LOOK_SECONDS_RESTING as HISTORY_SECONDS_RESTING
 from musterd.manager.tenancy.tenant_duties import RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS_RESTING
 from musterd.store.jobs import JobFilter
@@ -197,7 +198,9 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
         assert kept <= 16
         duties = sum(store.calls[f"duties_{name}"] for name in ("look", "renew"))
         assert duties <= 600 / RESTING.heartbeat_seconds + 20
-        asked = store.calls["beat"] + looks + kept + duties
+        seen = store.calls["history_look"]  # beside a count, the nodes and a trim
+        assert seen <= 600 / (0.8 * HISTORY_SECONDS_RESTING) + 1
+        asked = store.calls["beat"] + looks + kept + duties + 4 * seen
         assert store.calls.total() - asked <= 10
     assert scan.looks == before  # hints are known to arrive
     assert 600 / 5 <= scan.checks - checks_before <= 600 / 4 + 2
