@@ -16,6 +16,7 @@ from musterd.store.lifecycle import JobState
 
 BEHIND_BOUND = 10_000  # what stands behind is counted one by one up to here
 FIRST_BEHIND = 10
+WORK_BOUND = 10_000  # jobs that wait count as work for nodes up to here
 LINE_MAX = 2_000  # rows of the line that one look reads
 
 
@@ -128,6 +129,13 @@ class Queue(Protocol):
     async def waiting_kinds(self, bound: int) -> dict[str, int]:
         """How many of the first claimable jobs are of each kind: of those that are due, and of
         those that are not yet. Looks at about `bound` of both, however many there are.
+        """
+        ...
+
+    async def work_ahead(self, horizon_seconds: float) -> int:
+        """How many jobs nodes are wanted for, whether there are any nodes or not: those in hand,
+        and up to `WORK_BOUND` of those that are due or become due within so long, unless the queue
+        is paused. At least 1 where parked jobs have to be looked at, or a webhook is to be sent.
         """
         ...
 

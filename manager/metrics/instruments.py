@@ -212,6 +212,7 @@ class QueueCollector(Collector):
 
     by_tenant: dict[str, Counts] = field(factory=dict[str, Counts])
     unknown: dict[str, int] = field(factory=dict[str, int])  # waiting jobs of unknown kinds
+    nodes: dict[str, int] = field(factory=dict[str, int])  # that there is work for
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
         known = list(self.by_tenant.items())  # copied: this runs in a thread beside the loop
@@ -241,6 +242,10 @@ class QueueCollector(Collector):
         yield from _gauges_of(
             list(self.unknown.items()),
             ("jobs_unknown_kind", "Waiting jobs whose kind no live node knows.", float),
+        )
+        yield from _gauges_of(
+            list(self.nodes.items()),
+            ("nodes_desired", "Nodes of workers.max_count that there is work for.", float),
         )
 
 

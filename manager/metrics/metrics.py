@@ -205,11 +205,18 @@ class Metrics:
         if number is not None:
             self._queue.unknown[tenant] = number
 
+    def nodes_desired(self, number: int | None, tenant: str = DEFAULT_TENANT) -> None:
+        """None = unknown."""
+        self._queue.nodes.pop(tenant, None)
+        if number is not None:
+            self._queue.nodes[tenant] = number
+
     def forget(self, tenant: str) -> None:
         """Drops the series of a tenant that is no longer served."""
         self._jobs.forget(tenant)
         self.counts(None, tenant)
         self.unknown_kinds(None, tenant)
+        self.nodes_desired(None, tenant)
         self._wishes.pop(tenant, None)
         self._slack.remove_by_labels({"tenant": tenant})
         self._desired_candidate.remove_by_labels({"tenant": tenant})

@@ -222,6 +222,7 @@ class Daemon:
         async with limit:
             await tenancy.duties.counts.get()
             await tenancy.duties.situation.get()
+            await tenancy.duties.nodes_desired.get()
             await tenancy.duties.health.get()
             if tenancy.name not in self.tenancies:  # it has left meanwhile
                 self._plan.metrics.forget(tenancy.name)

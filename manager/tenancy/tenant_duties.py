@@ -30,6 +30,12 @@ from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.node_events import TRIMMED_ROWS, DutyReporter, JobReporter, NodeEvents
+from musterd.manager.scaling.nodes import (
+    NODE_HORIZON_SECONDS,
+    NodeSize,
+    nodes_desired,
+    wished_workers,
+)
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
@@ -103,6 +109,9 @@ class TenantDuties:
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
         self.situation = StoreCache(
             partial(look_at, engine), SITUATION_FRESH_SECONDS, self._export_unknown
+        )
+        self.nodes_desired = StoreCache(
+            self._ask_nodes_desired, SITUATION_FRESH_SECONDS, self._export_nodes_desired
         )
         self.reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
         self.retiring = Retiring(
@@ -187,6 +196,17 @@ class TenantDuties:
         await self.situation.get()
         return await self.counts.refresh()
 
+    async def _ask_nodes_desired(self) -> int:
+        engine, settings = self._deps.engine, self._settings.now
+        size = NodeSize(
+            settings.scaling.policy, settings.workers.max_count, settings.limits.max_running or None
+        )
+        work = await engine.queue.work_ahead(NODE_HORIZON_SECONDS)
+        is_asked = work and size.policy == "latency"
+        return nodes_desired(
+            work, wished_workers(await engine.nodes.all()) if is_asked else None, size
+        )
+
     def _paced(self, seconds: float, resting_seconds: float) -> Callable[[], float]:
         return lambda: resting_seconds if self._rests else seconds
 
@@ -216,6 +236,7 @@ class TenantDuties:
         if duty == METRICS:
             self._deps.metrics.counts(None, self._deps.tenant)
             self._deps.metrics.unknown_kinds(None, self._deps.tenant)
+            self._deps.metrics.nodes_desired(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.health.forget()
 
@@ -228,6 +249,10 @@ class TenantDuties:
         known = seen if self.holds(METRICS) else None
         number = None if known is None else sum(known.unknown.values())
         self._deps.metrics.unknown_kinds(number, self._deps.tenant)
+
+    def _export_nodes_desired(self, number: int | None) -> None:
+        known = number if self.holds(METRICS) else None
+        self._deps.metrics.nodes_desired(known, self._deps.tenant)
 
     def _export_health(self, signs: Signs | None) -> None:
         known = signs if self.holds(METRICS) else None

@@ -87,6 +87,11 @@ class PostgresQueue:
         start = start_params(self.claimer.marks.for_walk())
         return dict(await self.statements.run("waiting_kinds", {"bound": bound, **start}))
 
+    async def work_ahead(self, horizon_seconds: float) -> int:
+        params = {"horizon": horizon_seconds}
+        number: int = (await self.statements.run("work_ahead", params))[0][0]
+        return number
+
     async def target(self, name: str) -> TargetView | None:
         params = {"target": name, "bound": BEHIND_BOUND, "shown": FIRST_BEHIND}
         found = await self.statements.run("target", params)

@@ -15,6 +15,7 @@ from musterd.store.queue import (
     BEHIND_BOUND,
     FIRST_BEHIND,
     LINE_MAX,
+    WORK_BOUND,
     Counts,
     Hint,
     Line,
@@ -130,6 +131,17 @@ def _first_kinds(database: Database, name: str, bound: int, now: int) -> Counter
     return found
 
 
+def work_ahead(database: Database, horizon_seconds: float) -> int:
+    with database.reading("counting the work for nodes") as now:
+        until = now + rows.microseconds(horizon_seconds)
+        in_hand: int = sum(number for _, number in database.rows("leased_kinds"))
+        view = _view(database, WORK_BOUND, until)
+        message_due_at = database.rows("next_webhook")[0][0]
+    waiting = 0 if view.paused else max(view.due, int(view.parked and not in_hand))
+    has_message = message_due_at is not None and message_due_at <= until
+    return max(in_hand + waiting, int(has_message))
+
+
 def target(database: Database, name: str) -> TargetView | None:
     with database.reading("looking at a target"):
         found = database.rows("target", {"target": name})
@@ -158,6 +170,7 @@ class SqliteQueue(Part):
     next_due_seconds = called(next_due_seconds)
     counts = called(counts)
     waiting_kinds = called(waiting_kinds)
+    work_ahead = called(work_ahead)
     target = called(target)
     pause = called(pause_queue)
 

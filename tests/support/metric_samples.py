@@ -20,6 +20,7 @@ PROMISED: dict[str, set[str]] = {
     "queue_paused": {"tenant"},
     "targets_halted": {"tenant"},
     "jobs_unknown_kind": {"tenant"},
+    "nodes_desired": {"tenant"},
     "jobs_enqueued_total": {"tenant"},
     "jobs_claimed_total": set(),
     "jobs_finished_total": {"tenant", "kind", "outcome"},

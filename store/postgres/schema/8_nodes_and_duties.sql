@@ -22,6 +22,41 @@ create table {schema}.nodes (
     constraint node_phase_is_known check (phase in ('starting', 'running', 'draining', 'stopped'))
 ) with (fillfactor = 50);
 
+-- How many nodes there is work for, if each has `jobs_per_node` jobs in hand at once: for jobs in hand, those that are due, and
+-- those that become due within the horizon. Nodes are not asked, so it tells of work that no node is there for. It is one at
+-- least while only a node can say whether there is room for parked jobs, or has a webhook to send. Of what waits it reads the
+-- first 10,000 stretches and counts as many jobs.
+create function {schema}.nodes_desired(jobs_per_node integer, horizon_seconds float8 default 30) returns integer
+    language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    until timestamptz;
+    jobs bigint;
+begin
+    if jobs_per_node is null or jobs_per_node < 1 then
+        perform {schema}.refuse_option(format('jobs_per_node: found %s, wanted a whole number, 1 or more', coalesce(jobs_per_node::text, 'null')),
+            'give the workers.max_count of a node');
+    elsif horizon_seconds is null or horizon_seconds not between 0 and 86400 then
+        perform {schema}.refuse_option(format('horizon_seconds: found %s, wanted 0 to 86400 seconds', coalesce(horizon_seconds::text, 'null')));
+    end if;
+    until := clock_timestamp() + make_interval(secs => horizon_seconds);
+    select coalesce(sum(upper(part.ids) - lower(part.ids)), 0) into jobs
+        from {schema}.leases lease cross join lateral unnest(lease.jobs) as part (ids);
+    if (select queue.paused_at is null from {schema}.queue_state queue) then
+        jobs := jobs + (
+            select least(10000, coalesce(sum(first.size), 0)) from (
+                select near.size from {schema}.claimable_priorities levels cross join lateral (
+                    select stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+                    where stretch.priority = levels.priority and stretch.run_at <= until
+                    order by stretch.run_at, stretch.first_id limit 10000) near
+                limit 10000) first);
+        jobs := greatest(jobs, (exists (select from {schema}.waiting parked where parked.room = 'parked'))::int);
+    end if;
+    jobs := greatest(jobs, (exists (
+        select from {schema}.webhooks message where message.state = 'waiting' and message.due_at <= until))::int);
+    return ceil(jobs::numeric / jobs_per_node);
+end $$;
+
 -- Which node does the background work that one node at a time does for all.
 create table {schema}.duties (
     duty         text primary key,

@@ -108,6 +108,9 @@ looked as materialized (
 )
 select kind, sum(size)::bigint from looked group by kind
 
+-- work_ahead: how many jobs nodes are wanted for: in hand, due, and due within the horizon
+select {schema}.nodes_desired(1, %(horizon)s)
+
 -- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
 -- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
 -- may have left the hint to another one, which commits before it: it shows by the lock that every writer of the table holds.

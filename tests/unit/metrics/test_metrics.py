@@ -29,6 +29,7 @@ def told_everything() -> Metrics:
     counts = Counts({JobState.QUEUED: 4}, 9, 3, 1.5, None, None)
     metrics.counts(counts)
     metrics.unknown_kinds(2)
+    metrics.nodes_desired(3)
     metrics.claimed("report", [0.02])
     metrics.settled([settled(), settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
     metrics.stale_writes(2)

@@ -16,7 +16,10 @@ from musterd.store.report import control_refusal
 from tests.contract.rigs import PostgresRig, ending, opened, settle, take_one
 from tests.contract.test_laws import bring_to
 
-FUNCTIONS = ("enqueue", "enqueue_many", "cancel", "pause", "resume", "release", "clear")
+FUNCTIONS = (
+    *("enqueue", "enqueue_many", "cancel", "pause", "resume", "release", "clear"),
+    "nodes_desired",
+)
 
 
 @pytest.fixture
