@@ -119,7 +119,7 @@ def _limited(one: Decision) -> str:
     if one.limited_by is None:
         return "Nothing stood in the way."
     by = one_line(one.limited_by)
-    words = LIMITS.get(by)
+    words = LIMITS.get(by.partition(":")[0])
     said = limit_words(one.limited_by) if words is None else words(one)
     return f"Limited by `{by}`: {said}."
 
@@ -132,6 +132,10 @@ LIMITS: Mapping[str, Numbered] = {
     "min": lambda one: f"{_counted('default_count', one.default_count)}, and it keeps as many",
     "max": lambda one: f"{_counted('max_count', one.max_count)}, and it may have no more",
     "shared": lambda one: f"other tenants of the node left {plural(one.desired, 'worker')}",
+    "hours": lambda one: (
+        f"{limit_words(one.limited_by)}: {_counted('default_count', one.default_count)},"
+        f" {_counted('max_count', one.max_count)}"
+    ),
     "stabilization": lambda one: (
         f"a larger crew was wished for a moment before, so {count_text(one.desired)} stay for now"
     ),

@@ -82,6 +82,12 @@ def test_every_limit_has_words(limit: Any) -> None:
         assert said.removesuffix(".").partition(": ")[2] not in ("", name)
 
 
+def test_the_counts_of_hours_are_told() -> None:
+    said = sentences(run(limited_by="hours:night", default_count=0, max_count=2))
+    assert said[2].startswith("Limited by `hours:night`: ")
+    assert said[2].endswith("default_count was 0, max_count was 2.")
+
+
 def test_every_reason_has_words() -> None:
     assert set(REASONS) == set(get_args(Because))
 
