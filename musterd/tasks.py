@@ -31,6 +31,9 @@ class Task(Generic[P, T]):
     a call. `keys` are those of the kind in a catalog.
     """
 
+    __name__: str
+    __qualname__: str
+
     def __init__(
         self, function: Callable[..., T], kind: str, keys: Mapping[str, Any], *, takes_job: bool
     ) -> None:

@@ -127,7 +127,7 @@ class AsyncClient(ClientBase):
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await self.close()
+        await self.close()  # noqa: ASYNC102 - `finish` is shielded, on either loop
 
     async def _control(self, action: Action, job_id: int) -> str:
         return await self._called(partial(self._backend.control, action, job_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -16,7 +16,8 @@ from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.load import load
 from musterd.store.input import check_payload
 from musterd.store.leases import Claim
-from musterd.testing.running import LEASE_SECONDS, Inline, payload_limits
+from musterd.tasks import Task
+from musterd.testing.running import LEASE_SECONDS, Handler, Inline, payload_limits
 from musterd.workers.context import PhaseFacts
 from musterd.workers.outcome import Assignment, Note, Outcome, Traces
 from musterd.workers.tools import make_tools
@@ -60,7 +61,7 @@ class JobFacts(TypedDict, total=False):
 
 
 def run_handler(
-    function: Callable[..., Any],  # a handler, or a function with @task
+    function: Handler | Task[..., Any],
     payload: Any = None,
     *,
     attempt: int = 1,

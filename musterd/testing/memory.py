@@ -98,7 +98,7 @@ class MemoryBackend:
         def apart() -> None:
             try:
                 ended.append(trio.run(call, *args))
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            except BaseException as error:  # noqa: ASYNC103, BLE001 - raised where it is waited for
                 failed.append(error)
 
         thread = threading.Thread(target=apart)

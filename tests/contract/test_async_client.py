@@ -434,7 +434,7 @@ def test_the_blocking_client_says_once_that_it_blocks_a_loop(
 ) -> None:
     monkeypatch.setattr(blocking, "has_warned", False)
 
-    async def main() -> None:
+    async def main() -> None:  # noqa: ASYNC124 - that it runs on a loop is enough
         with pytest.warns(RuntimeWarning, match=r"use musterd\.AsyncClient.*to_thread") as found:
             client.enqueue("a")
         assert found[0].filename == __file__
