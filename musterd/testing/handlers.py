@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import attrs
 import trio
@@ -60,6 +60,24 @@ class JobFacts(TypedDict, total=False):
     loop: Literal["asyncio", "trio"]
 
 
+@overload
+def run_handler(
+    function: Handler,
+    payload: Any = None,
+    *,
+    attempt: int = 1,
+    phase: InPhase | None = None,
+    **job: Unpack[JobFacts],
+) -> TestResult: ...
+@overload
+def run_handler(
+    function: Task[..., Any],
+    payload: Any = None,
+    *,
+    attempt: int = 1,
+    phase: InPhase | None = None,
+    **job: Unpack[JobFacts],
+) -> TestResult: ...
 def run_handler(
     function: Handler | Task[..., Any],
     payload: Any = None,
