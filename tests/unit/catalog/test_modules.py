@@ -60,6 +60,7 @@ def faults(shop: Path, *modules: str, **sets: str) -> list[str]:
 
 
 def test_the_tasks_of_a_module_are_kinds(shop: Path) -> None:
+    before = set(sys.modules)
     found = kinds(shop, "shop.tasks")
     assert sorted(found) == ["mail-it", "plain", "thumbnail"]
     mail, plain, thumbnail = (found[name] for name in sorted(found))
@@ -68,7 +69,7 @@ def test_the_tasks_of_a_module_are_kinds(shop: Path) -> None:
     assert isinstance(mail.behaviour, Python)
     assert (mail.behaviour.function, mail.retryable, mail.retry.max_retries) == ("mail", True, 2)
     assert (plain.retry_on, plain.time_limit_seconds) == (("OSError", "ValueError"), 5)
-    assert not {name for name in sys.modules if name.partition(".")[0] == "shop"}
+    assert not {name for name in sys.modules.keys() - before if name.partition(".")[0] == "shop"}
 
 
 def test_a_package_is_a_module_too_and_several_are_read(shop: Path) -> None:
