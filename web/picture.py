@@ -163,7 +163,7 @@ def history_object(picture: Picture) -> dict[str, object]:
     }
 
 
-LOOK_FIELDS = ("depth", "oldest_seconds", "crew", "wish", "max_count")
+LOOK_FIELDS: Sequence[str] = ("depth", "oldest_seconds", "crew", "wish", "max_count")
 QUANTILES = {
     "wait_p50_seconds": (MEDIAN, "waits"),
     "wait_p95_seconds": (HIGH, "waits"),
