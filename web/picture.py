@@ -178,7 +178,7 @@ def quantiles_of(ended: EndedJobs) -> Mapping[str, float | None]:
     }
 
 
-def _look(look: QueueLook | None) -> dict[str, object]:
+def _look(look: QueueLook | None) -> Mapping[str, object]:
     if look is None:
         return dict.fromkeys(LOOK_FIELDS)
     seen = look._asdict()

@@ -69,11 +69,12 @@ SHRINK = """async (source) => {
   return canvas.toDataURL("image/webp", 0.7);
 }"""
 SETTLE_MS = 1_500  # the first live update has come
+NOTHING: Mapping[str, object] = {}
 JOBS: Sequence[tuple[str, Mapping[str, object]]] = (
-    *[("report", {"payload": {"month": 7}})] * 6,
+    *((("report", {"payload": {"month": 7}}),) * 6),
     ("broken", {"target": "customer-17"}),
     ("flaky", {"payload": {"customer": 17}}),
-    *[("video", {})] * 14,
+    *((("video", NOTHING),) * 14),
     ("noop", {"hold": True}),
     ("noop", {"delay_seconds": 3600}),
 )

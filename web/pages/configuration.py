@@ -5,7 +5,7 @@ applies. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import attrs
 from attrs import frozen
@@ -62,7 +62,7 @@ def settings_of(data: ConfigurationData) -> list[Setting]:
     for table, values in _flat(data.tree):
         section, _, rest = table.partition(".")
         known = attrs.fields_dict(sections()[section]) if not rest and section in sections() else {}
-        shipped = data.shipped.get(section, {}) if not rest else {}
+        shipped: Mapping[str, object] = {} if rest else data.shipped.get(section, {})
         for name, value in values.items():
             metadata = known[name].metadata if name in known else {}
             before = toml_text(shipped[name]) if name in shipped else None
@@ -75,7 +75,11 @@ def _flat(tree: Mapping[str, Mapping[str, object]]) -> list[tuple[str, Mapping[s
     """Each table with the values of its own."""
     found: list[tuple[str, Mapping[str, object]]] = []
     for name, table in tree.items():
-        inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+        inner = {
+            key: cast("Mapping[str, object]", value)
+            for key, value in table.items()
+            if isinstance(value, Mapping)
+        }
         found.append((name, {key: value for key, value in table.items() if key not in inner}))
         found += [(f"{name}.{key}", values) for key, values in _flat(inner)]
     return found

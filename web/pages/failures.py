@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import cast
 
 from attrs import evolve, frozen
 
@@ -56,7 +57,9 @@ def error_type_of(error: str | None) -> str:
         found: object = json.loads(error)
     except ValueError:
         return ""
-    return str(found.get("type") or "") if isinstance(found, dict) else ""
+    if not isinstance(found, dict):
+        return ""
+    return str(cast("dict[str, object]", found).get("type") or "")
 
 
 @frozen
