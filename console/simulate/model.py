@@ -145,7 +145,9 @@ class _Scaler:
                 self._origin_seconds = on.now
                 return 0
             if not on.queue:
-                return None if on.next_at() == inf else max(soonest, self._tick_at(change))
+                end = self._time(max(self._tick, self._tick_at(on.now)))
+                is_over = on.next_at() == inf and end < change
+                return None if is_over else max(soonest, self._tick_at(change))
             return max(soonest, self._tick_at(on.now))
         if self._settings.policy.policy == "latency":
             return soonest  # the longer jobs wait, the more workers they need
