@@ -140,7 +140,8 @@ class _Scaler:
         self._seen = self._look(now)  # as it stays until then
         change = self._hours_change_at(now)
         if on.size == rest_size(self._policy_at(now)) and not on.queue:
-            on.advance(change, stops_at_queue=True)
+            seen_at = inf if change == inf else self._time(self._tick_at(change))
+            on.advance(seen_at, stops_at_queue=True)
             if on.queue and on.size == 0:  # a hint to an empty crew: ticks are counted from it
                 self._origin_seconds = on.now
                 return 0
