@@ -19,6 +19,7 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from musterd.config.job_options import NAMES, OPTIONS
 from musterd.store.jobs import JOB_COLUMNS
 from musterd.store.sqlfiles import load_statements
 
@@ -31,6 +32,11 @@ Row = tuple[Any, ...]
 Cursor = psycopg.AsyncCursor[Row]
 
 _AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
+# What is asked for, as `new_job_params` hands it over: a row for each job, a column for each option.
+_ARRAYS = ", ".join(f"%({one.name})s::{one.type.sql}[]" for one in OPTIONS)
+NEW_JOBS = (
+    f"unnest(%(kind)s::text[], {_ARRAYS}) with ordinality as job (kind, {', '.join(NAMES)}, place)"
+)
 SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
 _NAMED = re.compile(r"%\((\w+)\)s|%%")
 
@@ -60,6 +66,7 @@ def fill(sql: str, schema: str) -> str:
         sql.replace("{schema}", f'"{schema}"')
         .replace("{schema_name}", schema)
         .replace("{job_columns}", SELECTED)
+        .replace("{new_jobs}", NEW_JOBS)
     )
 
 

@@ -46,36 +46,35 @@ end $$;
 create trigger job_rows_take_key before insert on {schema}.job_rows for each row
     when (new.dedup_key is not null) execute function {schema}.take_key();
 
--- Makes these jobs; in place of a job whose key is held it returns the job that holds it. `scopes`: until_finished, forever,
--- or a number of seconds.
-create function {schema}.enqueue_keyed(kinds text[], payloads text[], priorities smallint[], delays float8[],
-    run_ats timestamptz[], max_attempts integer[], holds boolean[], keys text[], scopes text[],
-    targets text[], webhooks text[])
-    returns table (id bigint, is_new boolean)
+-- Makes these jobs, whose options have been checked; in place of a job whose key is held it returns the job that holds it.
+create function {schema}.enqueue_keyed(jobs jsonb[]) returns table (id bigint, is_new boolean)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    job record;
+    job        jsonb;
+    wanted_key text;
+    scope      text;
 begin
     -- All keys in their order first, so that two callers never wait for each other.
     perform {schema}.key_holder(k.key) from (
-        select distinct key from unnest(keys) key where key is not null order by key) k;
-    for job in select * from unnest(kinds, payloads, priorities, delays, run_ats, max_attempts, holds, keys, scopes, targets, webhooks)
-        with ordinality as j (kind, payload, priority, delay_seconds, run_at, max_attempts, hold, key, scope, target, webhook, place)
-        order by place
-    loop
-        id := case when job.key is not null then {schema}.key_holder(job.key) end;
+        select distinct one ->> 'dedup_key' as key from unnest(jobs) one where one ->> 'dedup_key' is not null order by key) k;
+    foreach job in array jobs loop
+        wanted_key := job ->> 'dedup_key';
+        scope := coalesce(job ->> 'dedup_scope', 'until_finished');
+        id := case when wanted_key is not null then {schema}.key_holder(wanted_key) end;
         is_new := id is null;
         if is_new then
             insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target, webhook)
-            values (job.kind, job.payload::jsonb, job.priority,
-                    coalesce(job.run_at, statement_timestamp() + make_interval(secs => coalesce(job.delay_seconds, 0))),
-                    job.max_attempts, case when job.hold then 'pending' else 'queued' end, job.key, job.target, job.webhook)
+            values (job ->> 'kind', coalesce(job -> 'payload', '{}'), (job ->> 'priority')::smallint,
+                    coalesce((job ->> 'run_at')::timestamptz,
+                             statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
+                    (job ->> 'max_attempts')::integer, case when (job ->> 'hold')::boolean then 'pending' else 'queued' end,
+                    wanted_key, job ->> 'target', job ->> 'webhook')
             returning made.id into id;
-            if job.scope <> 'until_finished' then
+            if scope <> 'until_finished' then
                 update {schema}.dedup_keys k
-                set until = case job.scope when 'forever' then 'infinity'
-                                 else clock_timestamp() + make_interval(secs => job.scope::float8) end
-                where k.key = job.key;
+                set until = case scope when 'forever' then 'infinity'
+                                 else clock_timestamp() + make_interval(secs => scope::float8) end
+                where k.key = wanted_key;
             end if;
         end if;
         return next;
@@ -96,6 +95,14 @@ begin
     end if;
     if jsonb_typeof(value) <> 'number' or value::text !~ '^-?[0-9]{1,20}$' or value::numeric not between smallest and largest then
         perform {schema}.refuse_option(format('%s: found %s, wanted a whole number, %s to %s', option, value #>> '{}', smallest, largest));
+    end if;
+end $$;
+
+create function {schema}.check_text(option text, value jsonb, longest integer) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if jsonb_typeof(value) <> 'string' or char_length(value #>> '{}') not between 1 and longest then
+        perform {schema}.refuse_option(format('%s: wanted a text of 1 to %s characters', option, longest));
     end if;
 end $$;
 
@@ -130,17 +137,19 @@ end $$;
 create function {schema}.check_job(job jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
+    options constant text[] := array['payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold',
+        'max_attempts', 'target', 'webhook'];
     unknown text;
 begin
     if jsonb_typeof(job) is distinct from 'object' then
         perform {schema}.refuse_option(format('found %s, wanted an object with kind, payload and options', coalesce(jsonb_typeof(job), 'null')));
     end if;
     select key into unknown from jsonb_object_keys(job) key
-        where key not in ('kind', 'payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold', 'max_attempts', 'target', 'webhook', 'tenant')
+        where key <> all (options) and key not in ('kind', 'tenant')
         order by key limit 1;
     if unknown is not null then
         perform {schema}.refuse_option(format('unknown option %s', quote_literal(unknown)),
-            'options are payload, priority, run_at, delay_seconds, dedup_key, dedup_scope, hold, max_attempts, target, webhook');
+            'options are ' || array_to_string(options, ', '));
     end if;
     if jsonb_typeof(job -> 'kind') is distinct from 'string' or char_length(job ->> 'kind') not between 1 and 100 then
         perform {schema}.refuse_option(format('kind: found %s, wanted a name of 1 to 100 characters',
@@ -158,14 +167,8 @@ begin
     if job ->> 'run_at' is not null and job ->> 'delay_seconds' is not null then
         perform {schema}.refuse_option('run_at and delay_seconds exclude each other', 'give one of them');
     end if;
-    if coalesce(jsonb_typeof(job -> 'dedup_key'), 'null') not in ('null', 'string')
-        or char_length(job ->> 'dedup_key') not between 1 and 200 then
-        perform {schema}.refuse_option('dedup_key: wanted a text of 1 to 200 characters');
-    end if;
-    if coalesce(jsonb_typeof(job -> 'target'), 'null') not in ('null', 'string')
-        or char_length(job ->> 'target') not between 1 and 200 then
-        perform {schema}.refuse_option('target: wanted a text of 1 to 200 characters');
-    end if;
+    if job ->> 'dedup_key' is not null then perform {schema}.check_text('dedup_key', job -> 'dedup_key', 200); end if;
+    if job ->> 'target' is not null then perform {schema}.check_text('target', job -> 'target', 200); end if;
     perform {schema}.check_webhook(job -> 'webhook');
     if job ->> 'tenant' <> (select queue.tenant from {schema}.queue_state queue) then
         perform {schema}.refuse_option(format('tenant: found %s, wanted %s, whose schema this is', job ->> 'tenant',
@@ -202,19 +205,7 @@ begin
         returning job_rows.id;
         return;
     end if;
-    return query
-    select made.id from {schema}.enqueue_keyed(
-        array(select job ->> 'kind' from jsonb_array_elements(jobs) job),
-        array(select coalesce(job -> 'payload', '{}')::text from jsonb_array_elements(jobs) job),
-        array(select (job ->> 'priority')::smallint from jsonb_array_elements(jobs) job),
-        array(select (job ->> 'delay_seconds')::float8 from jsonb_array_elements(jobs) job),
-        array(select (job ->> 'run_at')::timestamptz from jsonb_array_elements(jobs) job),
-        array(select (job ->> 'max_attempts')::integer from jsonb_array_elements(jobs) job),
-        array(select coalesce((job ->> 'hold')::boolean, false) from jsonb_array_elements(jobs) job),
-        array(select job ->> 'dedup_key' from jsonb_array_elements(jobs) job),
-        array(select coalesce(job ->> 'dedup_scope', 'until_finished') from jsonb_array_elements(jobs) job),
-        array(select job ->> 'target' from jsonb_array_elements(jobs) job),
-        array(select job ->> 'webhook' from jsonb_array_elements(jobs) job)) made;
+    return query select made.id from {schema}.enqueue_keyed(array(select job from jsonb_array_elements(jobs) job)) made;
 end $$;
 
 create function {schema}.enqueue(

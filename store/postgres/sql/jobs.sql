@@ -1,23 +1,18 @@
--- Making jobs and reading them. {job_columns} are those of a `JobRecord`.
+-- Making jobs and reading them. {job_columns} are those of a `JobRecord`; {new_jobs} are jobs that are asked for, with a column
+-- for each of their options.
 
 -- enqueue: makes all of these jobs or none, and returns their ids in order
 insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, webhook)
-select job.kind, job.payload::jsonb,
+select job.kind, job.payload,
        coalesce(job.priority, (select rule.priority from {schema}.kind_rules rule where rule.kind = job.kind), 0),
        coalesce(job.run_at, statement_timestamp() + make_interval(secs => coalesce(job.delay_seconds, 0))),
        job.max_attempts, case when job.hold then 'pending' else 'queued' end, job.target, job.webhook
-from unnest(%(kind)s::text[], %(payload)s::text[], %(priority)s::smallint[], %(delay_seconds)s::float8[],
-            %(run_at)s::timestamptz[], %(max_attempts)s::int[], %(hold)s::bool[], %(target)s::text[],
-            %(webhook)s::text[])
-     with ordinality as job (kind, payload, priority, delay_seconds, run_at, max_attempts, hold, target, webhook, place)
+from {new_jobs}
 order by job.place
 returning id
 
 -- enqueue_keyed: makes these jobs, except those whose key is held; returns for each which job it is, and whether it is new
-select id, is_new from {schema}.enqueue_keyed(
-    %(kind)s::text[], %(payload)s::text[], %(priority)s::smallint[], %(delay_seconds)s::float8[],
-    %(run_at)s::timestamptz[], %(max_attempts)s::int[], %(hold)s::bool[], %(dedup_key)s::text[], %(dedup_scope)s::text[],
-    %(target)s::text[], %(webhook)s::text[])
+select id, is_new from {schema}.enqueue_keyed(array(select to_jsonb(job) from {new_jobs} order by job.place))
 
 -- jobs: one job by id, or jobs newest first, filtered, at most `bound`
 -- Ids are bounded so that a generic plan can look them up: else it would find an old job by a walk from the newest one. Jobs
