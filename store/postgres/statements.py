@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 Cursor = psycopg.AsyncCursor[Row]
 
 _AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
-# What is asked for, as `new_job_params` hands it over: a row for each job, a column for each option.
+# Jobs that are asked for, as `new_job_params` hands them over: a column for each option.
 _ARRAYS = ", ".join(f"%({one.name})s::{one.type.sql}[]" for one in OPTIONS)
 NEW_JOBS = (
     f"unnest(%(kind)s::text[], {_ARRAYS}) with ordinality as job (kind, {', '.join(NAMES)}, place)"
