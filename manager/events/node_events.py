@@ -8,7 +8,7 @@ import json
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import UTC, datetime
 
 import attrs
@@ -32,7 +32,7 @@ from musterd.store.report import error_line
 from musterd.store.waiting import Backoff, Bell
 from musterd.store.words import cut, one_line, time_text
 from musterd.workers.claiming.held import Ignored
-from musterd.workers.outcome import Contained
+from musterd.workers.outcome import Contained, line_of
 
 
 class NodeEvents:
@@ -248,19 +248,57 @@ class EventKeeper:
             grown = self._newest - before
 
 
+FAULT_SECONDS = 60.0  # for so long the traceback of a fault stands for those like it
+FAULTS_MAX = 100  # remembered; a bound, not a wish
+
+
+@attrs.define
+class _Fault:
+    """What was written in full, and how many like it have come since."""
+
+    written_local: float
+    repeated: int = 0
+
+
 @attrs.frozen
 class FaultReporter:
-    """Tells the log and the metrics of faults that were kept from going further."""
+    """Tells the log and the metrics of faults that were kept from going further. The log has the
+    first of a sort in full. Those that follow soon are counted, and named if they cost a job.
+    """
 
     deps: TenancyDeps
+    _faults: dict[Hashable, _Fault] = attrs.field(factory=dict[Hashable, _Fault], init=False)
 
     def contained(self, what: Contained) -> None:
         self.deps.metrics.contained(what.where)
-        fields = {
+        fields: dict[str, object | None] = {
             "where": what.where, "kind": what.kind, "job_id": what.job_id, "attempt": what.attempt,
         }  # fmt: skip
         known = {key: value for key, value in fields.items() if value is not None}
+        sort, now = _sort_of(what), trio.current_time()
+        fault = self._faults.pop(sort, None)
+        if fault is not None and now - fault.written_local < FAULT_SECONDS:
+            fault.repeated += 1
+            self._faults[sort] = fault
+            if what.job_id is not None:
+                known["error"] = line_of(what.error)
+                self.deps.log.error("fault contained", extra=extra(**known))
+            return
+        if fault is not None and fault.repeated:
+            known["repeated"] = fault.repeated
+        if len(self._faults) >= FAULTS_MAX:
+            del self._faults[next(iter(self._faults))]
+        self._faults[sort] = _Fault(now)
         self.deps.log.error("fault contained", exc_info=what.error, extra=extra(**known))
+
+
+def _sort_of(what: Contained) -> Hashable:
+    """Faults of one sort have the same traceback, as far as anyone can tell."""
+    trace = what.error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = None if trace is None else (trace.tb_frame.f_code, trace.tb_lineno)
+    return what.where, what.kind, type(what.error), place
 
 
 ERROR_LENGTH_MAX = 500  # of an error that is not the job's last word
