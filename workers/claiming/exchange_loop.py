@@ -236,6 +236,7 @@ class ExchangeLoop:
             failed = _as_failed(ended[0], error)
             if failed.settlement == ended[0].settlement:
                 self.desk.abandon(failed)  # even this is refused
+                self._uncertain.discard((failed.settlement.id, failed.settlement.token))
                 return
             ended = [failed]
         self._alone = len(ended)

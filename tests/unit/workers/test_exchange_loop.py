@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from musterd.config.settings import lease_plan
-from musterd.store.errors import InputRefused
+from musterd.store.errors import InputRefused, OutcomeUnknown
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
     Claim,
@@ -307,6 +307,28 @@ async def test_a_refused_end_keeps_nothing_of_what_was_refused(
     await trio.sleep(5)
     assert [(one.attempt, one.state) for one in small.heard.ended] == [(1, JobState.FAILED)]
     assert not small.heard.lost
+
+
+async def test_an_end_that_no_store_takes_is_forgotten_with_its_lost_replies(
+    autojump_clock: MockClock, small: Small
+) -> None:
+    del autojump_clock
+    desk, seat = small.desk, small.desk.open_seat(1)
+    held = await _next(desk)
+    uncertain: list[int] = []
+
+    def refuses(_: Settlement) -> bool:
+        uncertain.append(len(cast(Any, small.loop)._uncertain))
+        if len(uncertain) == 1:
+            raise OutcomeUnknown("lost", "unreachable")
+        return True
+
+    small.store.refuses = refuses
+    desk.settle(seat, held, SUCCESS)
+    await trio.sleep(5)
+    assert uncertain[:2] == [0, 1]
+    assert not desk.has_ended
+    assert not cast(Any, small.loop)._uncertain
 
 
 BATCH = 4
