@@ -14,7 +14,7 @@ import trio
 from musterd.catalog.kinds import Command
 from musterd.catalog.tables import RlimitTable
 from musterd.workers.outcome import Note, Outcome
-from musterd.workers.runners.command import RLIMITS, CommandRunner, note_of
+from musterd.workers.runners.command import RLIMITS, CommandRunner, said_by
 from musterd.workers.runners.results import AnswerLimits
 from tests.support.assignments import TOKEN, Given, given
 
@@ -213,7 +213,7 @@ class TestProgress:
         ],
     )
     def test_a_note_has_three_spellings(self, line: str, note: Note | None) -> None:
-        assert note_of(line) == note
+        assert said_by(line) == (note, None)
 
     async def test_junk_is_ignored_with_a_few_words_in_the_log(self) -> None:
         job = shell("for i in a 101 -1 nan '{\"percent\": true}' 12; do echo $i >&3; done")

@@ -330,8 +330,7 @@ class ProgressLines:
             text = line.decode("utf-8", "replace").strip()
             if not text:
                 continue
-            note = note_of(text) if len(line) <= LINE_BYTES_MAX else None
-            spent = spent_of(text) if len(line) <= LINE_BYTES_MAX else None
+            note, spent = said_by(text) if len(line) <= LINE_BYTES_MAX else (None, None)
             latest = note or latest
             if spent is not None:
                 for name, amount in spent.items():
@@ -352,33 +351,27 @@ class ProgressLines:
             self.complain(f"ignored on fd 3: {what}")
 
 
-def note_of(line: str) -> Note | None:
-    """The note that the line holds, if it holds one."""
+def said_by(line: str) -> tuple[Note | None, Mapping[str, float] | None]:
+    """The note in the line, and what `{"spent": {"tokens": 120}}` says, where they are there."""
     if line.startswith("{"):
-        return _from_json(line)
+        value = _object(line)
+        return _note_in(value), amounts_of(value.get("spent"))
     percent, _, note = line.partition(" ")
     try:
-        return _note(float(percent.removesuffix("%")), note)
+        return _note(float(percent.removesuffix("%")), note), None
     except ValueError:
-        return None
+        return None, None
 
 
-def spent_of(line: str) -> Mapping[str, float] | None:
-    """What `{"spent": {"tokens": 120}}` says, if the line says that."""
-    return amounts_of((_object(line) or {}).get("spent")) if line.startswith("{") else None
-
-
-def _object(line: str) -> dict[str, object] | None:
+def _object(line: str) -> Mapping[str, object]:
+    """Empty, if the line holds none: nothing is said by that either."""
     try:
         return cast("dict[str, object]", json.loads(line))
     except (ValueError, RecursionError):
-        return None
+        return {}
 
 
-def _from_json(line: str) -> Note | None:
-    value = _object(line)
-    if value is None:
-        return None
+def _note_in(value: Mapping[str, object]) -> Note | None:
     percent, note = value.get("percent"), value.get("note")
     if isinstance(percent, bool) or not isinstance(percent, int | float):
         return None
