@@ -192,8 +192,8 @@ def hangs(job: JobContext) -> None:
 
 
 def reports_at_its_end(job: JobContext) -> None:
-    Path(job.payload).write_text("begun\n")
     try:
+        Path(job.payload).write_text("begun\n")  # it may be stopped from here on
         time.sleep(1000)
     finally:
         job.spend(tokens=3)
