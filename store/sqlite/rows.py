@@ -113,8 +113,9 @@ def claim(row: Row, token: UUID) -> Claim:
 
 
 def listed(stored: bytes) -> list[Any]:
-    """A JSON list that SQLite made of rows: one value crosses for a tenth of what rows cost while
-    other threads run. Bytes that are no text come out as in `store.sqlite.database`.
+    """A JSON list that SQLite made of rows. One value crosses for less than rows cost while other
+    threads run, because each row would ask for the interpreter lock. Bytes that are no text come
+    out as in `store.sqlite.database`.
     """
     found: list[Any] = json.loads(stored.decode("utf-8", ESCAPED))
     return found

@@ -165,7 +165,7 @@ select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_se
 -- part walked: how many index entries the claim walked that led to no stretch
 ({walked_so_far} - (select walked_before from now) - (select count(*) from met))
 
--- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by itself, but its page, which costs as much as four entries
+-- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by itself, but its page is, as four entries
 (pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) + 4 * pg_stat_get_xact_blocks_fetched('{schema}.ready_order'::regclass))
 
 -- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any

@@ -66,7 +66,7 @@ set state = :state, result = :result, error = :error, reason = :reason, last_out
   {end_of_lease}
 
 -- settle_plain: ends the jobs in :ids (JSON) as succeeded; only those that are leased under their token, which stays
--- What belongs to a job is cut out of columns of one width: that costs a third of a JSON list for each.
+-- What belongs to a job is cut out of columns of one width: that costs less than a JSON list for each.
 update job_rows
 set state = 'succeeded', result = ended.result, error = null, reason = null, last_outcome = 'succeeded',
   worker = ended.worker, started_at = ended.started_at, finished_at = ended.finished_at,
