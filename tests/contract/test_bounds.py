@@ -1,9 +1,12 @@
 """What the database itself keeps within bounds, of attempts, phases and payloads."""
 
+import sqlite3
+from pathlib import Path
+
 import psycopg
 import pytest
 
-from tests.contract.rigs import SCHEMA, PostgresRig, put, take
+from tests.contract.rigs import SCHEMA, PostgresRig, SqliteRig, closing_engine, put, take
 
 ATTEMPT = "insert into attempts (job_id, attempt, outcome, started_at, finished_at) values"
 PHASE = "insert into job_phases (job_id, place, name, attempts, started_at, finished_at) values"
@@ -37,6 +40,43 @@ async def test_what_no_client_could_read_of_an_attempt_or_a_phase_is_refused(
     job = await rig.engine.jobs.get(1)
     assert job is not None
     assert [one.attempt for one in job.attempts] == [7]
+
+
+YEAR_10000 = 253_402_300_800_000_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{ATTEMPT} (1, 1, 'failed', 0, {YEAR_10000})",
+        f"{ATTEMPT} (1, 1, 'failed', -{YEAR_10000}, 0)",
+        f"{ATTEMPT} (1, 1, 'failed', 0, 'soon')",
+        f"{ATTEMPT} (1, 1, 'failed', 1.5, 0)",
+        f"{ATTEMPT} (1, -1, 'failed', 0, 0)",
+        f"{ATTEMPT} (1, 2000000001, 'failed', 0, 0)",
+        f"{PHASE} (1, 1, 'a', 0, -{YEAR_10000}, null)",
+        f"{PHASE} (1, 1, 'a', 0, null, {YEAR_10000})",
+        f"{PHASE} (1, 1, 'a', -1, null, null)",
+        f"{PHASE} (1, 1, '', 0, null, null)",
+        f"{PHASE} (1, 1, x'61', 0, null, null)",
+        f"update attempts set finished_at = {YEAR_10000}",
+        "update job_phases set started_at = 'soon'",
+        "update job_phases set in_attempt = -1",
+    ],
+)
+async def test_nor_is_it_kept_in_a_file(tmp_path: Path, statement: str) -> None:
+    rig = SqliteRig(str(tmp_path / "musterd.db"))
+    async with closing_engine(rig.engine):
+        await rig.engine.open()
+        await rig.engine.migrate()
+        await put(rig.engine, 0)
+        rig.raw(f"{ATTEMPT} (1, 7, 'failed', null, 0)")
+        rig.raw(f"{PHASE} (1, 7, 'whole', 0, null, null)")
+        with pytest.raises(sqlite3.IntegrityError, match=r"microseconds|counted|has_a_name"):
+            rig.raw(statement)
+        job = await rig.engine.jobs.get(1)
+        assert job is not None
+        assert [one.attempt for one in job.attempts] == [7]
 
 
 async def test_a_payload_from_a_table_is_searched_for_depth_however_small_it_is_packed(  # noqa: ASYNC124 - its fixture waits

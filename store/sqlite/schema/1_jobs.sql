@@ -270,7 +270,14 @@ create table attempts (
   outcome text not null,
   error text,
   log text,
-  primary key (job_id, attempt)
+  primary key (job_id, attempt),
+  constraint attempt_is_counted check (typeof(attempt) = 'integer' and attempt between 0 and 2000000000),
+  constraint attempt_times_are_microseconds check (
+    (started_at is null or (typeof(started_at) = 'integer'
+      and started_at between -62135596800000000 and 253402300799999999))
+    and typeof(finished_at) = 'integer'
+    and finished_at between -62135596800000000 and 253402300799999999
+  )
 ) without rowid;
 
 -- A key belongs to one job at most. `until` null = until its job has ended.

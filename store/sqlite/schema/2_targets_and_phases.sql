@@ -42,5 +42,18 @@ create table job_phases (
   started_at integer,
   finished_at integer,
   in_attempt integer, -- in which it was begun
-  primary key (job_id, name)
+  primary key (job_id, name),
+  constraint phase_has_a_name check (
+    typeof(name) = 'text' and length(name) between 1 and 1000 and instr(name, char(0)) = 0
+  ),
+  constraint phase_attempts_are_counted check (
+    typeof(attempts) = 'integer' and attempts between 0 and 2000000000
+    and (in_attempt is null or (typeof(in_attempt) = 'integer' and in_attempt between 0 and 2000000000))
+  ),
+  constraint phase_times_are_microseconds check (
+    (started_at is null or (typeof(started_at) = 'integer'
+      and started_at between -62135596800000000 and 253402300799999999))
+    and (finished_at is null or (typeof(finished_at) = 'integer'
+      and finished_at between -62135596800000000 and 253402300799999999))
+  )
 ) without rowid;
