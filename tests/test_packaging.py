@@ -14,7 +14,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("config", "catalog", "store", "workers", "manager", "web", "console")
+FOLDERS = (
+    "config",
+    "catalog",
+    "store",
+    "workers",
+    "manager",
+    "web",
+    "console",
+    "testing",
+    "contrib",
+)
 SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".css", ".js", ".svg"}
 HEAVY = {"cattrs", "hypercorn", "prometheus_client", "psycopg", "starlette", "trio"}
 LOCKS = ("run", "dev", "fuzz")

@@ -218,7 +218,7 @@ async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: Post
     # these may not use.
     triggers = {
         "note_new_jobs", "keep_place", "leave_place", "leave_all_places", "refuse_request",
-        "refuse_change", "refuse_new_job", "take_priority",
+        "refuse_change", "refuse_new_job", "take_priority", "stay_behind", "publish_end",
     }  # fmt: skip
     assert {name for name, definer, *_ in functions if definer} == {*FUNCTIONS, *triggers}
 
