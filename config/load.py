@@ -118,9 +118,8 @@ class _Merged:
             self.faults.extend(_with_better_hint(fault) for fault in reading.faults)
             for name, value in reading.values.items():
                 key = f"{section}.{name}"
-                self._values[key] = (
-                    merged(self._values.get(key), value) if attrs.has(type(value)) else value
-                )
+                is_table = attrs.has(cast("type[object]", type(value)))
+                self._values[key] = merged(self._values.get(key), value) if is_table else value
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
     def _add_named(self, document: Document, table: str) -> None:

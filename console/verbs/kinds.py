@@ -30,9 +30,9 @@ from musterd.config.secrets import MASKS
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.output import Columns, Complaint, Exit, or_dash, say, table_of
-from musterd.manager.kind_words import behaviour_words, retry_words
 from musterd.manager.log import event, event_of_list
 from musterd.store.words import duration_text, one_line
+from musterd.web.kind_words import behaviour_words, retry_words
 from musterd.workers.tools import make_tools
 
 NONE = "there are no kinds: name your catalog files in [catalog] paths"

@@ -18,8 +18,8 @@ from musterd import __version__
 from musterd.config.settings import LiveSettings
 from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
-from musterd.manager.history import HistoryWriter, QueueWatch
 from musterd.manager.log import Log, event, extra
+from musterd.manager.metrics.history import HistoryWriter, QueueWatch
 from musterd.manager.metrics.instruments import DutyMetrics, RunResult
 from musterd.manager.node.status import Decision, decision_object
 from musterd.manager.scaling.service_times import Arrivals, ServiceTimes

@@ -14,8 +14,8 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.duties.duty import EVENTS
 from musterd.manager.events.node_events import FaultReporter, JobReporter, NodeEvents
-from musterd.manager.history import HistoryWriter, QueueWatch
 from musterd.manager.log import event, event_of_list
+from musterd.manager.metrics.history import HistoryWriter, QueueWatch
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView

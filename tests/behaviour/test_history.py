@@ -9,7 +9,7 @@ import trio
 
 from musterd import __version__
 from musterd.manager.duties.duty import STATISTICS
-from musterd.manager.history import LOOK_SECONDS_LISTENING, LOOK_SECONDS_RESTING
+from musterd.manager.metrics.history import LOOK_SECONDS_LISTENING, LOOK_SECONDS_RESTING
 from musterd.store.history import ALL, KINDS_NAMED, STEP_SECONDS, Past
 from tests.behaviour.test_idleness import Hearing
 from tests.support.faulty_engine import Fault

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from musterd.manager.history import LOOK_SECONDS_RESTING as HISTORY_SECONDS_RESTING
+from musterd.manager.metrics.history import LOOK_SECONDS_RESTING as HISTORY_SECONDS_RESTING
 from musterd.manager.tenancy.tenant_duties import RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS_RESTING
 from musterd.store.jobs import JobFilter

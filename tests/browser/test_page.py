@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from datetime import datetime
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -245,13 +246,15 @@ def test_charts_are_drawn_from_what_the_store_has_kept(
         for chosen, ago in (("15m", "-15m"), ("48h", "-48h")):
             page.goto(f"{daemon.address}/?range={chosen}")
             plots = page.locator("#queue-chart .plots")
-            facts = json.loads(plots.get_attribute("data-chart") or "")
+            facts: dict[str, Any] = json.loads(plots.get_attribute("data-chart") or "")
             asked = f"/history?since={ago}&step={facts['step']}"
             kept = {
                 datetime.fromisoformat(one["at"]).timestamp(): one
                 for one in ask(daemon.address, asked).json["points"]
             }
-            by_name = {name: values.split("|") for name, values in facts["lines"]}
+            by_name: dict[str, list[str]] = {
+                name: values.split("|") for name, values in facts["lines"]
+            }
             # Those under way change while we look.
             for place, shown in list(enumerate(by_name["waiting"]))[1:-3]:
                 point = kept[facts["first"] + place * facts["step"]]

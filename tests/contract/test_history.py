@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+import trio
 
 from musterd.store.history import (
     ALL,
@@ -151,7 +152,8 @@ async def test_the_past_outlives_whoever_wrote_it(shared: Rig) -> None:
         now = await other.health.now()
         past = await other.history.read(15, now - 3600, now + 1)
     finally:
-        await other.close()
+        with trio.move_on_after(10, shield=True):
+            await other.close()
     assert [one.ended.succeeded for one in past.kinds] == [4]
     assert [one.mark.what for one in past.marks] == ["node.stopped"]
 

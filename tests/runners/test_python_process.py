@@ -41,7 +41,11 @@ async def test_a_child_that_holds_much_memory_is_replaced() -> None:
 
 async def test_what_a_child_holds_after_each_job_is_noted_by_kind() -> None:
     held: list[tuple[str, int]] = []
-    tools = some_tools(held_memory=lambda kind, held_bytes: held.append((kind, held_bytes)))
+
+    def note(kind: str, held_bytes: int) -> None:
+        held.append((kind, held_bytes))
+
+    tools = some_tools(held_memory=note)
     large = python_kind("holds_memory")
     async with a_bench(tools) as bench:
         await bench.run(FACTS)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from musterd.catalog.kinds import Catalog
-from musterd.manager.kind_words import behaviour_words, retry_words
 from musterd.store.nodes import NodeRecord
 from musterd.store.words import cut, plural
+from musterd.web.kind_words import behaviour_words, retry_words
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join, link
 from musterd.web.pages.pictures import KindRow, kinds_table

@@ -1,4 +1,4 @@
--- The past of the queue.
+-- The past: of the queue, in steps, and of the supervisors' decisions, runs of like ones as one row.
 
 -- add_history: adds what became of jobs to the rows of the step that has just ended, of each length, and marks; gives the store's time
 -- Told within a step's first half, it belongs to the step before: nodes tell when a step is over. All nodes write rows in one order.
@@ -82,3 +82,23 @@ marks as (
     returning 1
 )
 select (select count(*) from looks) + (select count(*) from ended) + (select count(*) from marks)
+
+-- write_journal: adds runs, and lets those grow that are known; the same ones again change nothing
+insert into {schema}.scaling_journal as known
+select * from jsonb_populate_recordset(null::{schema}.scaling_journal, %(runs)s::jsonb) run order by run.at, run.node_id
+on conflict (at, node_id) do update set until = excluded.until, ticks = excluded.ticks where excluded.ticks > known.ticks
+
+-- read_journal: the newest runs that touch a stretch of time, the newest first
+select node_id, node, at, until, ticks, policy, default_count, max_count, due, others_free, share, room, busy, size_before,
+       raw_wish, because, decided_by::text, slack_seconds, limited_by, desired, hired, taken_back, retired, candidate::text
+from {schema}.scaling_journal
+where at >= coalesce(%(first)s::timestamptz, '-infinity') and until >= coalesce(%(since)s::timestamptz, '-infinity')
+  and at <= coalesce(%(until)s::timestamptz, 'infinity')
+order by at desc, node_id limit %(count)s
+
+-- forget_journal: deletes runs that ended before this, the oldest first
+delete from {schema}.scaling_journal where (at, node_id) in (
+    select at, node_id from {schema}.scaling_journal
+    where at < clock_timestamp() - make_interval(secs => %(age_seconds)s)
+      and until < clock_timestamp() - make_interval(secs => %(age_seconds)s)
+    order by at limit %(batch)s for update skip locked)

@@ -5,8 +5,8 @@ from musterd.manager.duties.leadership import REBALANCE_SECONDS, UNWANTED_SECOND
 from musterd.manager.duties.schedules import LOOK_SECONDS as SCHEDULES_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND
 from musterd.manager.events.node_events import TRIMMED_ROWS
-from musterd.manager.history import LOOK_SECONDS as FOLD_SECONDS
-from musterd.manager.history import LOOK_SECONDS_LISTENING
+from musterd.manager.metrics.history import LOOK_SECONDS as FOLD_SECONDS
+from musterd.manager.metrics.history import LOOK_SECONDS_LISTENING
 from musterd.manager.tenancy.tenant_duties import COUNT_SECONDS, RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS
 from musterd.store.duties import FOLDED_ROWS

@@ -55,7 +55,7 @@ async def test_a_lasting_fault_is_written_once_a_minute_and_counted(
     assert desk.said() == [(True, {"where": "hint"}), (True, again), (True, again)]
 
 
-async def test_each_job_that_a_fault_costs_has_a_line(
+async def test_each_job_that_a_fault_costs_has_a_line(  # noqa: ASYNC124 - its clock is Trio's
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     del autojump_clock
@@ -67,7 +67,7 @@ async def test_each_job_that_a_fault_costs_has_a_line(
     assert desk.said() == [(True, {"where": "attempt", "job_id": 1}), (False, short)]
 
 
-async def test_faults_of_other_sorts_are_written_in_full(
+async def test_faults_of_other_sorts_are_written_in_full(  # noqa: ASYNC124 - its clock is Trio's
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """As many as are remembered at most; the oldest is forgotten first."""
