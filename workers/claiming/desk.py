@@ -167,9 +167,9 @@ class Desk:
 
     def take(self, seat: Seat) -> Held | None:
         """The next claim that lies ready, if there is one."""
+        now, seat.free_since = seat.free_since, None
         if seat.retiring or not self._ready:
             return None
-        now, seat.free_since = seat.free_since, None
         return self._start(seat, self._ready.popleft(), now or self._now())
 
     async def wait_for_claim(self, seat: Seat) -> Held | None:

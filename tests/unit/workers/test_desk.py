@@ -202,6 +202,24 @@ def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
     assert held.with_progress(released("its node shut down")).spent is None
 
 
+async def test_a_job_after_one_that_was_dropped_begins_when_it_is_taken(
+    mock_clock: MockClock,
+) -> None:
+    """Not when its worker's last job ended: by then its lease was not even there."""
+    desk = make_desk()
+    await book(desk, claim(1))
+    seat = start_one(desk)
+    desk.settle(seat, desk.held[1], SUCCEEDED)
+    assert desk.take(seat) is None
+    mock_clock.jump(1000)
+    desk.book_claims([claim(2), claim(3)], 0.0)
+    for _ in range(2):
+        late = desk.take(seat)
+        assert late is not None
+        assert (late.started_late, late.started_local) == (True, trio.current_time())
+        desk.drop(seat, late)
+
+
 def test_what_was_noted_in_a_phase_that_has_ended_is_no_news() -> None:
     """Else it is written again and again."""
     held = Held(claim(7), 0.0, 0.0)
