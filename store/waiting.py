@@ -1,4 +1,6 @@
-"""What tasks wait by: a bell that others ring, pauses that grow, several answers at once."""
+"""What tasks wait by: a bell that others ring, pauses that grow, several answers at once; and what
+waits for a store.
+"""
 
 from __future__ import annotations
 
@@ -73,6 +75,38 @@ def own_backoff(base_seconds: float, max_seconds: float) -> Any:
         lambda owner: Backoff(base_seconds, max_seconds, owner.rng), takes_self=True
     )
     return attrs.field(default=made, init=False)
+
+
+@attrs.define(eq=False)
+class WriteLoop:
+    """Has what waits for the store written: a moment after it has come, so that more goes along,
+    and in ever longer pauses while the store is away.
+    """
+
+    write: Callable[[], Awaitable[bool]]  # a batch; False = the store is away
+    waits: Callable[[], bool]  # whether anything does
+    pause_seconds: float
+    away_seconds_max: float
+    bell: Bell = attrs.field(factory=Bell, init=False)  # to be rung when something has come
+
+    async def run(self) -> None:
+        backoff = Backoff(self.pause_seconds, self.away_seconds_max)
+        while True:
+            await self.bell.wait()
+            await trio.sleep(self.pause_seconds)
+            self.bell.clear()
+            if await self.write():
+                backoff.succeeded()
+            else:
+                await backoff.sleep()
+            if self.waits():
+                self.bell.ring()
+
+    async def finish(self, seconds_max: float) -> None:
+        """Has the last of it written, as far as there is time."""
+        with trio.move_on_after(seconds_max):
+            while self.waits() and await self.write():
+                pass
 
 
 async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:

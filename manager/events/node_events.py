@@ -29,7 +29,7 @@ from musterd.store.events import ORDERED_AT_ONCE, EventLog, NewEvent
 from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.report import error_line
-from musterd.store.waiting import Backoff, Bell
+from musterd.store.waiting import Bell, WriteLoop
 from musterd.store.words import cut, one_line, time_text
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.outcome import Contained, line_of
@@ -119,8 +119,13 @@ class EventWriter:
     on_written: Callable[[], None]
     _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)
     _dropped: int = attrs.field(default=0, init=False)
-    _bell: Bell = attrs.field(factory=Bell, init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _loop: WriteLoop = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._loop = WriteLoop(
+            self._write, lambda: bool(self._waiting), GATHER_SECONDS, AWAY_SECONDS_MAX
+        )
 
     def announce(self, what: str, **data: object) -> None:
         """Returns at once."""
@@ -128,29 +133,16 @@ class EventWriter:
             self._waiting.popleft()
             self._dropped += 1
         self._waiting.append(NewEvent(what, {"node": self.node, **data}))
-        self._bell.ring()
+        self._loop.bell.ring()
 
     async def run(self) -> None:
-        backoff = Backoff(GATHER_SECONDS, AWAY_SECONDS_MAX)
-        while True:
-            await self._bell.wait()
-            await trio.sleep(GATHER_SECONDS)
-            self._bell.clear()
-            if await self._write():
-                backoff.succeeded()
-            else:
-                await backoff.sleep()
-            if self._waiting:
-                self._bell.ring()
+        await self._loop.run()
 
     async def finish(self) -> None:
         """Writes what waits, within a time limit; nothing may be announced afterwards."""
-        with trio.move_on_after(FINISH_SECONDS):
-            while self._waiting and await self._write():
-                pass
-        if self._waiting:
-            self._dropped += len(self._waiting)
-            self._waiting.clear()
+        await self._loop.finish(FINISH_SECONDS)
+        self._dropped += len(self._waiting)
+        self._waiting.clear()
         self._log_dropped()
 
     async def _write(self) -> bool:

@@ -23,7 +23,7 @@ from musterd.manager.scaling.journal import (
 )
 from musterd.store.errors import StoreError
 from musterd.store.scaling_journal import JournalRun, ScalingJournal
-from musterd.store.waiting import Backoff, Bell
+from musterd.store.waiting import WriteLoop
 
 WRITE_SECONDS = 5.0  # between two writes, at least
 AWAY_SECONDS_MAX = 30.0
@@ -46,7 +46,12 @@ class JournalWriter:
     _waiting: dict[float, Run] = attrs.field(factory=dict[float, Run], init=False)  # by first tick
     _latest: Run | None = attrs.field(default=None, init=False)
     _dropped: int = attrs.field(default=0, init=False)  # decisions
-    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _loop: WriteLoop = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._loop = WriteLoop(
+            self._write, lambda: bool(self._waiting), WRITE_SECONDS, AWAY_SECONDS_MAX
+        )
 
     def note(self, decision: Decision) -> None:
         """Returns at once."""
@@ -58,7 +63,7 @@ class JournalWriter:
         self._latest = self._waiting[run.first.at] = run
         if len(self._waiting) > WAITING_MAX:
             self._dropped += self._waiting.pop(next(iter(self._waiting))).ticks
-        self._bell.ring()
+        self._loop.bell.ring()
 
     @property
     def waiting(self) -> Sequence[JournalRun]:
@@ -80,23 +85,11 @@ class JournalWriter:
         return attrs.evolve(known, is_whole=False)
 
     async def run(self) -> None:
-        backoff = Backoff(WRITE_SECONDS, AWAY_SECONDS_MAX)
-        while True:
-            await self._bell.wait()
-            await trio.sleep(WRITE_SECONDS)
-            self._bell.clear()
-            if await self._write():
-                backoff.succeeded()
-            else:
-                await backoff.sleep()
-            if self._waiting:
-                self._bell.ring()
+        await self._loop.run()
 
     async def finish(self) -> None:
         """Writes what waits, within a time limit; nothing may be noted afterwards."""
-        with trio.move_on_after(FINISH_SECONDS):
-            while self._waiting and await self._write():
-                pass
+        await self._loop.finish(FINISH_SECONDS)
         self._dropped += sum(run.ticks for run in self._waiting.values())
         self._waiting.clear()
         self._log_dropped()
