@@ -13,7 +13,7 @@ from musterd.store.overview import OverviewJob
 from musterd.store.report import error_line
 from musterd.store.words import cut, plural
 from musterd.web.pages import layout as ui
-from musterd.web.pages.layout import Frame, Html, View, el, join, link
+from musterd.web.pages.layout import Frame, Html, View, el, link
 from musterd.web.pages.overview import NO_ANSWER, job_link
 
 LOOKED = 500  # failed jobs, the latest
@@ -62,20 +62,13 @@ def error_type_of(error: str | None) -> str:
     return str(cast("dict[str, object]", found).get("type") or "")
 
 
-@frozen
-class FailuresData:
+def failures(frame: Frame, jobs: Sequence[OverviewJob] | None) -> View:
     """None = the store does not answer."""
-
-    jobs: Sequence[OverviewJob] | None
-
-
-def failures(frame: Frame, data: FailuresData) -> View:
-    content = (el("h1", "Failures"), ui.regions(parts_of(frame, data)))
-    return View("failures", "Failures", content, live=frame.at("/ui/live", view="failures"))
+    return ui.live_view(frame, "failures", parts_of(frame, jobs))
 
 
-def parts_of(frame: Frame, data: FailuresData) -> Mapping[str, Html]:
-    return {"failures": el("div", _listed(frame, data.jobs), class_="card")}
+def parts_of(frame: Frame, jobs: Sequence[OverviewJob] | None) -> Mapping[str, Html]:
+    return {"failures": el("div", _listed(frame, jobs), class_="card")}
 
 
 def _listed(frame: Frame, jobs: Sequence[OverviewJob] | None) -> Html:
@@ -83,11 +76,10 @@ def _listed(frame: Frame, jobs: Sequence[OverviewJob] | None) -> Html:
         return ui.notice(NO_ANSWER, "ill")
     looked = f"the latest {LOOKED}" if len(jobs) >= LOOKED else plural(len(jobs), "job")
     caption = f"Failed jobs by kind and error, of {looked}"
-    shown = ui.table(
+    return ui.table(
         caption, groups_of(jobs), _columns(frame), most=GROUPS_SHOWN, what="group",
         empty="no job has failed",
     )  # fmt: skip
-    return join(shown)
 
 
 def _columns(frame: Frame) -> ui.Columns[Group]:

@@ -28,8 +28,7 @@ class KindsData:
 
 
 def kinds(frame: Frame, data: KindsData) -> View:
-    content = (el("h1", "Kinds"), ui.regions(parts_of(frame, data)))
-    return View("kinds", "Kinds", content, live=frame.at("/ui/live", view="kinds"))
+    return ui.live_view(frame, "kinds", parts_of(frame, data))
 
 
 def parts_of(frame: Frame, data: KindsData) -> Mapping[str, Html]:

@@ -168,6 +168,13 @@ def regions(parts: Mapping[str, Html], *names: str) -> Html:
     return join([el("div", parts[name], id=name, data_region=True) for name in names or parts])
 
 
+def live_view(frame: Frame, name: str, parts: Mapping[str, Html], heading: str = "") -> View:
+    """A view of regions that are kept up to date."""
+    title = name.capitalize()
+    content = (el("h1", heading or title), regions(parts))
+    return View(name, title, content, live=frame.at("/ui/live", view=name))
+
+
 def card(title: str, *content: Content, class_: str = "") -> Html:
     return el("section", el("h2", title), content, class_=f"card {class_}".strip())
 

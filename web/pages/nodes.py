@@ -28,8 +28,7 @@ class NodesData:
 
 
 def nodes(frame: Frame, data: NodesData) -> View:
-    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data)))
-    return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
+    return ui.live_view(frame, "nodes", parts_of(frame, data), heading="Nodes and duties")
 
 
 def parts_of(frame: Frame, data: NodesData) -> Mapping[str, Html]:

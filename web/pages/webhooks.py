@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from attrs import frozen
-
 from musterd.config.secrets import mask_url
 from musterd.store.outbox import MessageRecord
 from musterd.store.words import cut
 from musterd.web.pages import layout as ui
-from musterd.web.pages.layout import Frame, Html, View, el
-from musterd.web.pages.overview import NO_ANSWER, job_link
+from musterd.web.pages.layout import Frame, Html, el
+from musterd.web.pages.listing import Listing
+from musterd.web.pages.overview import job_link
 
 SHOWN = 100
 ERROR_WIDTH = 200
 MOODS = {"delivered": "well", "failed": "ill", "waiting": "warn"}
-
-
-@frozen
-class WebhooksData:
-    """None = the store does not answer."""
-
-    messages: Sequence[MessageRecord] | None
-
-
-def webhooks(frame: Frame, data: WebhooksData) -> View:
-    content = (el("h1", "Webhooks"), ui.regions(parts_of(frame, data)))
-    return View("webhooks", "Webhooks", content, live=frame.at("/ui/live", view="webhooks"))
-
-
-def parts_of(frame: Frame, data: WebhooksData) -> Mapping[str, Html]:
-    return {"webhooks": el("div", _listed(frame, data.messages), class_="card")}
-
-
-def _listed(frame: Frame, messages: Sequence[MessageRecord] | None) -> Html:
-    if messages is None:
-        return ui.notice(NO_ANSWER, "ill")
-    caption = f"Messages, the newest first; {SHOWN} at most"
-    none = "No message has been made: name a URL in a job, a kind or [webhooks]."
-    return ui.table(caption, messages, _columns(frame), most=SHOWN, what="message", empty=none)
 
 
 def _columns(frame: Frame) -> ui.Columns[MessageRecord]:
@@ -72,3 +45,13 @@ def _resend(frame: Frame, one: MessageRecord) -> Html | str:
         ui.button("Send again", data_key=f"resend-{one.id}"),
         method="post", action="/ui/webhooks/resend",
     )  # fmt: skip
+
+
+WEBHOOKS = Listing(
+    "webhooks",
+    caption=f"Messages, the newest first; {SHOWN} at most",
+    columns=_columns,
+    most=SHOWN,
+    what="message",
+    empty="No message has been made: name a URL in a job, a kind or [webhooks].",
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -21,8 +21,8 @@ from musterd.store.errors import StoreError
 from musterd.store.events import Event
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
-from musterd.store.outbox import MessageFilter
-from musterd.store.overview import OverviewFilter
+from musterd.store.outbox import MessageFilter, MessageRecord
+from musterd.store.overview import OverviewFilter, OverviewJob
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
 from musterd.web.api.jobs import id_of, no_such_job, page_of
@@ -235,28 +235,30 @@ async def read_schedules(
     return schedules.SchedulesData(own, records)
 
 
-async def read_failures(_site: Site, tenant: TenantAccess, _chosen: str) -> failures.FailuresData:
+async def read_failures(
+    _site: Site, tenant: TenantAccess, _chosen: str
+) -> Sequence[OverviewJob] | None:
     looked = failures.LOOKED
     which = OverviewFilter((JobState.FAILED,), bound=looked, span=looked)
     found = await in_time_or_none(partial(tenant.engine.overview.jobs, which))
-    return failures.FailuresData(None if found is None else found.jobs)
+    return None if found is None else found.jobs
 
 
-async def read_webhooks(_site: Site, tenant: TenantAccess, _chosen: str) -> webhooks.WebhooksData:
+async def read_webhooks(
+    _site: Site, tenant: TenantAccess, _chosen: str
+) -> Sequence[MessageRecord] | None:
     which = MessageFilter(limit=webhooks.SHOWN)
-    return webhooks.WebhooksData(
-        await in_time_or_none(partial(tenant.engine.outbox.messages, which))
-    )
+    return await in_time_or_none(partial(tenant.engine.outbox.messages, which))
 
 
-async def read_events(_site: Site, tenant: TenantAccess, _chosen: str) -> events.EventsData:
+async def read_events(_site: Site, tenant: TenantAccess, _chosen: str) -> Sequence[Event] | None:
     async def ask() -> list[Event]:
         log = tenant.engine.events
         bounds = await log.bounds()
         page = await log.read(max(bounds.oldest - 1, bounds.newest - events.SHOWN, 0))
         return list(page.events[: -events.SHOWN - 1 : -1])
 
-    return events.EventsData(await in_time_or_none(ask))
+    return await in_time_or_none(ask)
 
 
 @cache
@@ -299,8 +301,8 @@ VIEWS: Mapping[str, _TenantView[Any]] = {
     "scaling": _TenantView(read_scaling, scaling.scaling, scaling.parts_of),
     "kinds": _TenantView(read_kinds, kinds.kinds, kinds.parts_of),
     "schedules": _TenantView(read_schedules, schedules.schedules, schedules.parts_of),
-    "webhooks": _TenantView(read_webhooks, webhooks.webhooks, webhooks.parts_of),
-    "events": _TenantView(read_events, events.events, events.parts_of),
+    "webhooks": _TenantView(read_webhooks, webhooks.WEBHOOKS.view, webhooks.WEBHOOKS.parts_of),
+    "events": _TenantView(read_events, events.EVENTS.view, events.EVENTS.parts_of),
     "failures": _TenantView(read_failures, failures.failures, failures.parts_of),
 }
 

@@ -18,13 +18,13 @@ from musterd.store.outbox import MessageRecord, WebhookState
 from musterd.store.overview import OverviewJob
 from musterd.store.schedules import ScheduleRecord
 from musterd.web.pages.configuration import ConfigurationData, settings_of
-from musterd.web.pages.events import EventsData, events
-from musterd.web.pages.failures import LOOKED, FailuresData, failures, groups_of
+from musterd.web.pages.events import EVENTS
+from musterd.web.pages.failures import LOOKED, failures, groups_of
 from musterd.web.pages.job import job
 from musterd.web.pages.kinds import KindsData, kinds
 from musterd.web.pages.layout import Frame, document
 from musterd.web.pages.schedules import SchedulesData, schedules
-from musterd.web.pages.webhooks import WebhooksData, webhooks
+from musterd.web.pages.webhooks import WEBHOOKS
 from tests.support.browsing import Browser
 from tests.support.page_scene import job_of
 from tests.support.web_scene import CATALOG, SCHEDULES, serving
@@ -68,7 +68,7 @@ def test_failures_are_grouped_by_kind_and_type_with_the_latest_as_example() -> N
 
 def test_what_others_wrote_is_text() -> None:
     evil = "<b>bold</b>"
-    text = document(FRAME, failures(FRAME, FailuresData([failed(1, evil, evil, evil)])))
+    text = document(FRAME, failures(FRAME, [failed(1, evil, evil, evil)]))
     assert evil not in text
     assert "&lt;b&gt;bold" in text
 
@@ -79,7 +79,7 @@ def test_an_error_that_is_no_json_has_no_type() -> None:
 
 
 def test_without_a_store_views_say_so() -> None:
-    assert "the store does not answer" in document(FRAME, failures(FRAME, FailuresData(None)))
+    assert "the store does not answer" in document(FRAME, failures(FRAME, None))
     shown = schedules(FRAME, SchedulesData(SCHEDULES, None))
     assert "the store does not answer" in document(FRAME, shown)
 
@@ -260,12 +260,12 @@ def message(state: WebhookState, url: str = "https://x.example/hook") -> Message
 def test_webhooks_show_what_became_of_them_and_no_secrets() -> None:
     secret = message("waiting", "https://user:hunter2@x.example/hook")
     found = [message("failed"), message("delivered"), secret]
-    text = document(FRAME, webhooks(FRAME, WebhooksData(found)))
+    text = document(FRAME, WEBHOOKS.view(FRAME, found))
     assert text.count("Send again") == 2  # not of one that is on its way
     assert "hunter2" not in text
     assert "<b>no</b>" not in text
-    assert "Send again" not in document(READER, webhooks(READER, WebhooksData(found)))
-    assert "the store does not answer" in document(FRAME, webhooks(FRAME, WebhooksData(None)))
+    assert "Send again" not in document(READER, WEBHOOKS.view(READER, found))
+    assert "the store does not answer" in document(FRAME, WEBHOOKS.view(FRAME, None))
 
 
 def test_events_show_what_happened_as_text() -> None:
@@ -273,12 +273,12 @@ def test_events_show_what_happened_as_text() -> None:
         Event(9, NOON, "job.failed", 7, "<b>kind</b>", None, {"attempt": 2, "error": {"a": "<i>"}}),
         Event(8, NOON, "worker.hired", None, None, None, {"node": "n1", "worker": 3}),
     ]
-    text = document(FRAME, events(FRAME, EventsData(found)))
+    text = document(FRAME, EVENTS.view(FRAME, found))
     assert '<span class="badge ill">job.failed</span>' in text
     assert "<b>kind</b>" not in text
     assert "<i>" not in text
     assert "node n1, worker 3" in text
-    assert "the store does not answer" in document(FRAME, events(FRAME, EventsData(None)))
+    assert "the store does not answer" in document(FRAME, EVENTS.view(FRAME, None))
 
 
 async def test_the_latest_events_are_shown_the_newest_first() -> None:
