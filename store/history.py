@@ -5,9 +5,9 @@ quantiles come from counts. Pure, but for what an engine promises.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, zip_longest
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -16,6 +16,7 @@ import attrs
 STEP_SECONDS = 15
 STEPS_SECONDS = (STEP_SECONDS, 60, 600)
 KEPT_SECONDS = (75 * 60.0, 6.5 * 3600.0)
+ADDED_AFTER_SECONDS = STEP_SECONDS / 2  # what is added goes into the step of so long ago
 KINDS_NAMED = 50  # by one node at once; the others are only among all
 ALL = ""  # stands for all kinds together
 MARKS_READ = 200  # the latest
@@ -25,6 +26,7 @@ ROWS_READ = 50_000
 BOUNDS_SECONDS = tuple(0.001 * 2 ** (place / 2) for place in range(55))
 
 Counts = Sequence[int]  # how many values are within each bound and beyond the one before
+Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 class QueueLook(NamedTuple):
@@ -90,6 +92,25 @@ class Past:
     queue: Sequence[PastQueue] = ()
     kinds: Sequence[PastKind] = ()
     marks: Sequence[PastMark] = ()
+
+
+def steps_at(moment: float) -> Sequence[tuple[int, int]]:
+    """How long each step is, and where the one begins that is under way at this moment."""
+    return [(step, int(moment) - int(moment) % step) for step in STEPS_SECONDS]
+
+
+def past_from(
+    queue: Rows,
+    kinds: Rows,
+    marks: Rows,
+    ended_from: Callable[[Sequence[Any]], EndedJobs] = EndedJobs._make,
+) -> Past:
+    """The rows of an engine have the newest first, and each its moment before its values."""
+    return Past(
+        [PastQueue(at, QueueLook(*look)) for at, *look in reversed(queue)],
+        [PastKind(at, ended_from(ended)) for at, *ended in reversed(kinds)],
+        [PastMark(at, Mark(*mark)) for at, *mark in reversed(marks)],
+    )
 
 
 class History(Protocol):

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 import attrs
 
 from musterd.store.history import (
+    ADDED_AFTER_SECONDS,
     MARKS_READ,
     ROWS_READ,
-    STEP_SECONDS,
     STEPS_SECONDS,
     EndedJobs,
     Mark,
     Past,
-    PastKind,
-    PastMark,
-    PastQueue,
     QueueLook,
     kept_seconds,
+    past_from,
 )
 from musterd.store.postgres.statements import Params, Statements, numbers
 
@@ -35,7 +33,7 @@ class PostgresHistory:
     async def add(self, ended: Sequence[EndedJobs], marks: Sequence[Mark]) -> float:
         params = {
             "steps": STEPS,
-            "late": STEP_SECONDS / 2,
+            "late": ADDED_AFTER_SECONDS,
             "ended": _objects(ended),
             "marks": _objects(marks),
         }
@@ -55,11 +53,7 @@ class PostgresHistory:
         queue = await self.statements.run("queue_history", span)
         kinds = await self.statements.run("kind_history", span)
         marks = await self.statements.run("mark_history", {**span, "most": MARKS_READ})
-        return Past(
-            [PastQueue(at, QueueLook(*look)) for at, *look in reversed(queue)],
-            [PastKind(at, EndedJobs(*tally)) for at, *tally in reversed(kinds)],
-            [PastMark(at, Mark(*mark)) for at, *mark in reversed(marks)],
-        )
+        return past_from(queue, kinds, marks)
 
     async def trim(self, keep_seconds: float, batch: int) -> int:
         kept = kept_seconds(keep_seconds)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from musterd.store.history import (
+    ADDED_AFTER_SECONDS,
     MARKS_READ,
     ROWS_READ,
-    STEP_SECONDS,
-    STEPS_SECONDS,
     EndedJobs,
     Mark,
     Past,
-    PastKind,
-    PastMark,
-    PastQueue,
     QueueLook,
     add_ended,
     kept_seconds,
+    past_from,
+    steps_at,
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database, Part, called
@@ -27,10 +26,10 @@ from musterd.store.sqlite.database import Database, Part, called
 def add(database: Database, ended: Sequence[EndedJobs], marks: Sequence[Mark]) -> float:
     with database.writing("adding to the history") as now:
         at = now / rows.SECOND
-        moment = int(at - STEP_SECONDS / 2)
+        steps = steps_at(at - ADDED_AFTER_SECONDS)
         for one in ended:
-            for step in STEPS_SECONDS:
-                _add(database, {"step": step, "at": moment - moment % step, "kind": one.kind}, one)
+            for step, begins in steps:
+                _add(database, {"step": step, "at": begins, "kind": one.kind}, one)
         for mark in marks:
             database.execute("add_mark", {**mark._asdict(), "at": at})
     return at
@@ -38,9 +37,8 @@ def add(database: Database, ended: Sequence[EndedJobs], marks: Sequence[Mark]) -
 
 def look(database: Database, seen: QueueLook) -> None:
     with database.writing("noting how the queue is") as now:
-        at = now // rows.SECOND
-        for step in STEPS_SECONDS:
-            params = {**seen._asdict(), "step": step, "at": at - at % step}
+        for step, begins in steps_at(now / rows.SECOND):
+            params = {**seen._asdict(), "step": step, "at": begins}
             database.execute("look_history", params)
 
 
@@ -55,11 +53,7 @@ def read(
         queue = database.rows("queue_history", span)
         kinds = database.rows("kind_history", span)
         marks = database.rows("mark_history", {**span, "most": MARKS_READ})
-    return Past(
-        [PastQueue(at, QueueLook(*seen)) for at, *seen in reversed(queue)],
-        [PastKind(at, _ended(tuple(ended))) for at, *ended in reversed(kinds)],
-        [PastMark(at, Mark(*mark)) for at, *mark in reversed(marks)],
-    )
+    return past_from(queue, kinds, marks, _ended)
 
 
 def trim(database: Database, keep_seconds: float, batch: int) -> int:
@@ -82,7 +76,7 @@ def _add(database: Database, place: rows.Params, ended: EndedJobs) -> None:
     database.execute("put_kind_row", {**ended._asdict(), **spreads, **place})
 
 
-def _ended(row: rows.Row) -> EndedJobs:
+def _ended(row: Sequence[Any]) -> EndedJobs:
     kind, succeeded, failed, canceled, retried, waits, runs = row
     spreads = json.loads(waits), json.loads(runs)
     return EndedJobs(kind, succeeded, failed, canceled, retried, *spreads)
