@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 
@@ -81,20 +82,14 @@ class AsyncClient(ClientBase):
         store is looked at, up to every half second. Any number of tasks may wait at once: on
         PostgreSQL one connection listens for all of them.
         """
-        waiting = self._waiting(job_id, timeout)
-        record: JobRecord | None = None
-        try:
-            while True:
-                step = waiting.send(record)
-                record = None
+        seen: JobRecord | None = None
+        with closing(self._waiting(job_id, timeout)) as waiting:
+            while not isinstance(step := waiting.send(seen), JobRecord):
                 if isinstance(step, Look):
-                    record = await self._called(step.ask)
+                    seen = await self._called(step.ask)
                 else:
                     await this_loop().rest(step.signal, step.seconds)
-        except StopIteration as end:
-            return self._object(end.value)
-        finally:
-            waiting.close()
+        return self._object(step)
 
     async def cancel(self, job_id: int) -> str:
         """As `Client.cancel`; so are the four below."""

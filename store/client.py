@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -83,20 +83,14 @@ class Client(ClientBase):
         and `TimeoutError` after `timeout` seconds. PostgreSQL tells when the job ends; an embedded
         store is looked at, up to every half second.
         """
-        waiting = self._waiting(job_id, timeout)
-        record: JobRecord | None = None
-        try:
-            while True:
-                step = waiting.send(record)
-                record = None
+        seen: JobRecord | None = None
+        with closing(self._waiting(job_id, timeout)) as waiting:
+            while not isinstance(step := waiting.send(seen), JobRecord):
                 if isinstance(step, Look):
-                    record = _called(step.ask)
+                    seen = _called(step.ask)
                 else:
                     _rest(step.signal, step.seconds)
-        except StopIteration as end:
-            return self._object(end.value)
-        finally:
-            waiting.close()
+        return self._object(step)
 
     def cancel(self, job_id: int) -> str:
         """Cancels a job: a waiting one at once, a running one as soon as its worker hears.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -32,7 +32,8 @@ class Rest(NamedTuple):
     seconds: float
 
 
-Waiting: TypeAlias = Generator[Look | Rest, Any, JobRecord]
+# Is sent what a look has seen; its last step is the job that has ended.
+Waiting: TypeAlias = Generator[Look | Rest | JobRecord, JobRecord | None, None]
 
 
 class Watch(Protocol):
@@ -73,7 +74,8 @@ def until_ended(
     deadline = float("inf") if timeout_seconds is None else time.monotonic() + timeout_seconds
     record = _known(job_id, (yield Look(read)))
     if record.state in ENDED or deadline <= time.monotonic():
-        return _ended(record, timeout_seconds)
+        yield _ended(record, timeout_seconds)
+        return
     watched = watch()
     try:
         while (record := _known(job_id, (yield Look(watched.look)))).state not in ENDED:
@@ -83,7 +85,7 @@ def until_ended(
             yield watched.rest(left_seconds)
     finally:
         watched.end()
-    return _ended(record, timeout_seconds)
+    yield _ended(record, timeout_seconds)
 
 
 def _known(job_id: int, record: JobRecord | None) -> JobRecord:
