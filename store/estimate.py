@@ -52,6 +52,17 @@ class Service:
         return SIGMAS * self.deviation_seconds * (math.sqrt(jobs) + jobs / math.sqrt(self.runs))
 
 
+@attrs.frozen
+class _Ahead:
+    """What is before the job: how many of each kind wait, what is in hand, and how long jobs of
+    each kind take, as far as that is known.
+    """
+
+    waiting: Mapping[str, int]
+    leased: Sequence[Leased]
+    known: Mapping[str, Service]
+
+
 def estimate(seen: WhyFacts) -> Estimate:
     """When the job starts, if it waits for workers only."""
     nodes = [node for node in seen.nodes if node.claims]
@@ -62,9 +73,10 @@ def estimate(seen: WhyFacts) -> Estimate:
     unmeasured = tuple(sorted(kinds - known.keys()))
     caps = caps_of(seen.nodes)
     most, least = _workers(seen, nodes, leased)
-    early = _earliest(seen.line.before, leased, most, known, caps)
+    ahead = _Ahead(seen.line.before, leased, known)
+    early = _earliest(ahead, most, caps)
     capped = {kind: caps[kind] for kind in seen.parked_kinds if kind in caps}
-    late = _latest(seen.line.before, leased, least, known, capped)
+    late = _latest(ahead, least, capped)
     return Estimate(early, None if late is None else max(early, late), unmeasured)
 
 
@@ -132,15 +144,10 @@ def _workers(
     return min(most, max(bound, len(leased))), min(least, bound - lost)
 
 
-def _earliest(
-    before: Mapping[str, int],
-    leased: Sequence[Leased],
-    workers: int,
-    known: Mapping[str, Service],
-    caps: Mapping[str, int],
-) -> float:
+def _earliest(ahead: _Ahead, workers: int, caps: Mapping[str, int]) -> float:
     """Jobs of kinds with a cap are left out, since they may have to stand aside."""
-    counted = {kind: n for kind, n in before.items() if kind in known and kind not in caps}
+    leased, known = ahead.leased, ahead.known
+    counted = {kind: n for kind, n in ahead.waiting.items() if kind in known and kind not in caps}
     work = sum(
         max(0.0, n * known[kind].mean_seconds - known[kind].doubt_seconds(n))
         for kind, n in counted.items()
@@ -157,19 +164,14 @@ def _earliest(
     return max(0.0, by_work, min(rests, default=0.0) if is_full else 0.0)
 
 
-def _latest(
-    before: Mapping[str, int],
-    leased: Sequence[Leased],
-    workers: int,
-    known: Mapping[str, Service],
-    capped: Mapping[str, int],
-) -> float | None:
+def _latest(ahead: _Ahead, workers: int, capped: Mapping[str, int]) -> float | None:
     """Kinds of which jobs are parked go first when they have room: they and as many workers as
     they may have are left out.
     """
+    known = ahead.known
     workers -= sum(capped.values())
-    counted = {kind: n for kind, n in before.items() if kind not in capped}
-    in_hand = [one for one in leased if one.kind not in capped]
+    counted = {kind: n for kind, n in ahead.waiting.items() if kind not in capped}
+    in_hand = [one for one in ahead.leased if one.kind not in capped]
     kinds = {*counted, *(one.kind for one in in_hand)}
     if workers <= 0 or not kinds <= known.keys():
         return None
