@@ -13,7 +13,6 @@ from musterd.store.leases import (
     Ends,
     Exchange,
     Hold,
-    ProgressNote,
     Reaped,
     ReapRequest,
     ReapRule,
@@ -40,10 +39,10 @@ from musterd.store.sqlite.job_events import (
     call_out,
     held,
     record_end,
-    record_progress,
     record_start,
 )
 from musterd.store.sqlite.phases import settle_phase
+from musterd.store.sqlite.progress import note_progress
 from musterd.store.words import time_text
 
 SUCCEEDED = "job.succeeded"
@@ -179,26 +178,6 @@ def renew(database: Database, holds: Sequence[Hold], lease_seconds: float | None
         {id_: asked for id_, asked in requests.items() if asked is not None},
         now / rows.SECOND,
     )
-
-
-def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:
-    taken: set[int] = set()
-    with database.writing("noting progress") as now:
-        events = JobEvents(database, now)
-        taken.update(note.id for note in notes if _note(events, note))
-        events.write()
-    return frozenset(taken)
-
-
-def _note(events: JobEvents, note: ProgressNote) -> bool:
-    database, params = events.database, {**rows.progress_note(note), "now": events.now}
-    job = held(database, params)
-    if job is None or not database.execute("note_progress", params).rowcount:
-        return False
-    if note.phase is not None:
-        database.execute("note_phase", params)
-    record_progress(events, job, note)
-    return True
 
 
 def claims_under(database: Database, token: UUID) -> list[Claim]:
