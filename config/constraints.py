@@ -46,11 +46,6 @@ def _unsound_states(settings: Settings) -> str:
     return ", ".join(state for state in ENDED if not is_sound(getattr(settings.retention, state)))
 
 
-def _names_given_twice(settings: Settings) -> str:
-    names = [token.name for token in settings.http.tokens]
-    return ", ".join(sorted({name for name in names if names.count(name) > 1}))
-
-
 def _why_not_allowed(settings: Settings) -> str:
     if settings.webhooks.url:
         try:
@@ -82,9 +77,19 @@ def _not_both(file: str, key: str) -> Constraint:
     )
 
 
-def _hours_named_twice(settings: Settings) -> str:
-    names = [one.name for one in settings.scaling.hours]
-    return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+def _faultless(keys: tuple[str, ...], wanted: str, fault: Callable[[Settings], str]) -> Constraint:
+    """`fault` says what is wrong; "" = nothing."""
+    return Constraint(keys, wanted, lambda settings: not fault(settings), detail=fault)
+
+
+def _own_names(key: str, wanted: str) -> Constraint:
+    """No two of the tables below the key may have one name."""
+
+    def given_twice(settings: Settings) -> str:
+        names = [one.name for one in value_of(settings, key)]
+        return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+
+    return _faultless((key,), wanted, given_twice)
 
 
 def _unsound_hours(settings: Settings) -> str:
@@ -128,23 +133,16 @@ CONSTRAINTS = (
         _candidate_fits,
         detail=lambda settings: "there they are {} and {}".format(*_candidate_counts(settings)),
     ),
-    Constraint(
-        ("scaling.hours",),
-        "a name of its own for each of the hours",
-        lambda settings: not _hours_named_twice(settings),
-        detail=_hours_named_twice,
-    ),
-    Constraint(
+    _own_names("scaling.hours", "a name of its own for each of the hours"),
+    _faultless(
         ("scaling.hours", "workers.default_count", "workers.max_count"),
         "default_count <= max_count <= workers.max_count in each of the hours, or one of them",
-        lambda settings: not _unsound_hours(settings),
-        detail=_unsound_hours,
+        _unsound_hours,
     ),
-    Constraint(
+    _faultless(
         ("scaling.hours", "workers.max_count"),
         "a default_count that all tenants can have together",
-        lambda settings: not _floors_in_hours(settings),
-        detail=_floors_in_hours,
+        _floors_in_hours,
     ),
     Constraint(
         (
@@ -189,12 +187,7 @@ CONSTRAINTS = (
         _is_guarded,
         hint="set http.token_file",
     ),
-    Constraint(
-        ("http.tokens",),
-        "a name of its own for each token",
-        lambda settings: not _names_given_twice(settings),
-        detail=_names_given_twice,
-    ),
+    _own_names("http.tokens", "a name of its own for each token"),
     Constraint(
         ("webhooks.receivers",),
         "a URL of its own for each receiver",
@@ -205,11 +198,10 @@ CONSTRAINTS = (
     ),
     _ordered("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
     _not_both("webhooks.secret_file", "webhooks.secret"),
-    Constraint(
+    _faultless(
         ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
         "a URL that starts with https://, of a public host",
-        lambda settings: not _why_not_allowed(settings),
-        detail=_why_not_allowed,
+        _why_not_allowed,
     ),
     Constraint(
         ("retention.stale_after_hours", "retention.delete_after_hours"),
@@ -217,10 +209,9 @@ CONSTRAINTS = (
         lambda settings: is_sound(settings.retention),
         defaults_give_way=True,
     ),
-    Constraint(
+    _faultless(
         tuple(f"retention.{state}" for state in ENDED),
         "stale_after_hours <= delete_after_hours in each table",
-        lambda settings: not _unsound_states(settings),
-        detail=_unsound_states,
+        _unsound_states,
     ),
 )

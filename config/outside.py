@@ -23,6 +23,8 @@ from musterd.config.webhook_urls import UrlPolicy
 HttpScope = Literal["read", "enqueue", "metrics", "admin"]  # what the holder of a token may do
 
 _DAY = 86_400
+_SECRETS_FILE = "a file with one secret a line; a bare name is a systemd credential"
+_TOKEN_FILE = "a file that holds the token; a bare name is a systemd credential"
 
 
 @frozen
@@ -30,9 +32,7 @@ class WebhookReceiver:
     """A server that webhooks go to, and the file of the secrets that sign what goes there."""
 
     url: str = at_once("the receiver, and whatever lies below", receiver_url, mask=mask_url)
-    secret_file: str = at_once(
-        "a file with one secret a line; a bare name is a systemd credential", named_file
-    )
+    secret_file: str = at_once(_SECRETS_FILE, named_file)
 
 
 @frozen
@@ -50,9 +50,7 @@ class Webhooks:
         mask=mask_all,
         read=secret_texts,
     )
-    secret_file: str = at_once(
-        "a file with one secret a line; a bare name is a systemd credential", file_name
-    )
+    secret_file: str = at_once(_SECRETS_FILE, file_name)
     receivers: tuple[WebhookReceiver, ...] = at_once(
         "[[webhooks.receivers]] with secrets of their own: url, secret_file"
     )
@@ -85,9 +83,7 @@ class HttpToken:
     """A bearer token of its own: a name for the log, the file that holds it, what it allows."""
 
     name: str = at_once("whose token it is, for refusals and the log", token_name)
-    token_file: str = at_once(
-        "a file that holds the token; a bare name is a systemd credential", named_file
-    )
+    token_file: str = at_once(_TOKEN_FILE, named_file)
     scopes: tuple[HttpScope, ...] = at_once(
         "what it allows: read, enqueue, metrics, admin", not_empty
     )
@@ -101,9 +97,7 @@ class Http:
     token: str = at_once(
         "bearer token that allows everything; required to listen beyond loopback", mask=mask_all
     )
-    token_file: str = at_once(
-        "a file that holds the token; a bare name is a systemd credential", file_name
-    )
+    token_file: str = at_once(_TOKEN_FILE, file_name)
     tokens: tuple[HttpToken, ...] = at_once(
         "more, [[http.tokens]]: name, token_file, scopes (read, enqueue, metrics, admin)"
     )

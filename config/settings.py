@@ -52,6 +52,9 @@ OnLeaseLost = Literal["requeue", "fail", "pause"]
 _HOUR = 3_600
 _DAY = 86_400
 _MIB = 1_048_576
+_URL_FILE = "a file that holds the URL; a bare name is a systemd credential"
+_TIMEOUT = Between(0.1, _HOUR)
+_PAUSE = Between(0.01, _HOUR)
 _DERIVED = Between(0.01, _HOUR, special=0)
 _DERIVED_LONG = Between(0.05, _HOUR, special=0)
 
@@ -80,9 +83,7 @@ class Store:
         store_url(STORE_SCHEMES),
         mask=mask_url,
     )
-    url_file: str = at_restart(
-        "a file that holds the URL; a bare name is a systemd credential", file_name
-    )
+    url_file: str = at_restart(_URL_FILE, file_name)
     listen_url: str = at_restart(
         "direct connection for LISTEN, for when `url` goes through a pooler",
         store_url(POSTGRESQL_SCHEMES),
@@ -97,20 +98,16 @@ class Store:
         "longest time to open a connection", Between(0.1, 600)
     )
     statement_timeout_seconds: float = at_restart(
-        "the database cancels a statement that takes longer", Between(0.1, _HOUR)
+        "the database cancels a statement that takes longer", _TIMEOUT
     )
-    lock_timeout_seconds: float = at_restart(
-        "longest time a statement waits for a lock", Between(0.01, _HOUR)
-    )
+    lock_timeout_seconds: float = at_restart("longest time a statement waits for a lock", _PAUSE)
     idle_transaction_timeout_seconds: float = at_restart(
-        "the database ends a transaction left open this long", Between(0.1, _HOUR)
+        "the database ends a transaction left open this long", _TIMEOUT
     )
     reconnect_base_seconds: float = at_restart(
-        "first pause before reconnecting; doubles each time", Between(0.01, _HOUR)
+        "first pause before reconnecting; doubles each time", _PAUSE
     )
-    reconnect_max_seconds: float = at_restart(
-        "longest pause before reconnecting", Between(0.01, _HOUR)
-    )
+    reconnect_max_seconds: float = at_restart("longest pause before reconnecting", _PAUSE)
 
 
 @frozen
@@ -221,7 +218,7 @@ class Executor:
         "time from TERM to KILL; a kind may set its own", Between(0, _HOUR)
     )
     start_timeout_seconds: float = next_job(
-        "longest time for a child to start, or to import a module", Between(0.1, _HOUR)
+        "longest time for a child to start, or to import a module", _TIMEOUT
     )
 
 
@@ -235,7 +232,7 @@ class Shutdown:
     interrupted: Literal["requeue", "pause"] = at_once(
         "a dismissed job is queued again (requeue) or paused (pause)"
     )
-    dismiss_seconds: float = at_once("time to give dismissed jobs back", Between(0.1, _HOUR))
+    dismiss_seconds: float = at_once("time to give dismissed jobs back", _TIMEOUT)
     abandon_seconds: float = at_once(
         "work that does not stop is waited for this long, then abandoned", Between(0, _HOUR)
     )
@@ -254,7 +251,7 @@ class Duties:
     lease_seconds: float = at_once(
         "after this long without a sign of life, another node takes the duty", Between(1, _HOUR)
     )
-    heartbeat_seconds: float = at_once("time between renewals", Between(0.1, _HOUR))
+    heartbeat_seconds: float = at_once("time between renewals", _TIMEOUT)
     run_limit_seconds: float = at_once(
         "a run that takes longer is given up, and the duty with it", Between(1, 24 * _HOUR)
     )
@@ -331,9 +328,7 @@ class TenantPlace:
         store_url(STORE_SCHEMES),
         mask=mask_url,
     )
-    url_file: str = at_once(
-        "a file that holds the URL; a bare name is a systemd credential", file_name
-    )
+    url_file: str = at_once(_URL_FILE, file_name)
     schema: str = at_once("PostgreSQL schema that holds its queue", schema_name)
 
 
