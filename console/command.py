@@ -265,6 +265,11 @@ read_past = option_reader(lambda text: past_of(text, datetime.now(UTC)))
 read_target = option_reader(_target_of)
 
 
+def moment_option(flag: str, about: str) -> Callable[[F], F]:
+    """An option that takes a moment of the past."""
+    return click.option(flag, callback=read_past, metavar="TIME", help=about)
+
+
 def kind_and_target_options(what: str) -> Callable[[F], F]:
     """The options `--kind` and `--target`, which filter `what`."""
 

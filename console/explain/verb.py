@@ -11,7 +11,7 @@ import click
 
 from musterd.config.faults import did_you_mean
 from musterd.config.settings import Settings
-from musterd.console.command import CommandLine, Verb, read_past
+from musterd.console.command import CommandLine, Verb, moment_option
 from musterd.console.completers import complete_settings
 from musterd.console.explain.anew import KEPT, Anew, decide_anew, history_seconds, proposed
 from musterd.console.explain.sentences import anew_sentences, head, sentences, since_then
@@ -39,12 +39,7 @@ class Proposal:
 
 
 @click.command(cls=Verb)
-@click.option(
-    "--at",
-    callback=read_past,
-    metavar="TIME",
-    help="The moment: 03:12 (UTC), -2h or RFC 3339; default: now.",
-)
+@moment_option("--at", "The moment: 03:12 (UTC), -2h or RFC 3339; default: now.")
 @click.option(
     "--with",
     "given",

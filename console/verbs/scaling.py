@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import click
 
 from musterd.config.settings import Settings
-from musterd.console.command import DAEMON_SECTIONS, CommandLine, Verb, read_past
+from musterd.console.command import DAEMON_SECTIONS, CommandLine, Verb, moment_option
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, other_store
 from musterd.console.output import Columns, complain, or_dash, table_of
 from musterd.store.event_types import acts_text
@@ -30,13 +30,8 @@ Row = Mapping[str, Any]
 
 
 @click.command(cls=Verb)
-@click.option(
-    "--since",
-    callback=read_past,
-    metavar="TIME",
-    help="Only what was decided since then: 03:12 (UTC), -2h or RFC 3339.",
-)
-@click.option("--until", callback=read_past, metavar="TIME", help="Only what was decided by then.")
+@moment_option("--since", "Only what was decided since then: 03:12 (UTC), -2h or RFC 3339.")
+@moment_option("--until", "Only what was decided by then.")
 @click.option(
     "--limit",
     type=click.IntRange(1, SHOWN_MAX),
