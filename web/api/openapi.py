@@ -258,7 +258,7 @@ JOB_OR_BRIEF: Schema = {"anyOf": [ref("Job"), ref("JobBrief")]}
 ABOUT = "The queue and the node of musterd. Every error is a problem (RFC 9457)."
 TOKEN = {"type": "http", "scheme": "bearer", "description": "Needed if tokens are configured."}
 
-# Refusals of every route, and of routes that need a token, a store or a query.
+# Refusals of every route, and of routes that need a token, a store or a query, or take a body.
 ANYBODY = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.MISDIRECTED_REQUEST: "The Host header names another machine.",
@@ -269,6 +269,11 @@ FOR_PROGRAMS = {
     HTTPStatus.NOT_FOUND: "There is no such tenant.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Something in the request is invalid; `detail` says what.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The store is not available; try again after Retry-After.",
+}
+WITH_BODY = {
+    HTTPStatus.BAD_REQUEST: "The body is incomplete.",
+    HTTPStatus.REQUEST_TIMEOUT: "The body came too slowly.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The Content-Type is not application/json.",
 }
 HEADERS = {
     HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate",),
@@ -298,7 +303,8 @@ def refusals_of(operation: Operation) -> Mapping[HTTPStatus, str]:
     """All problems of the route, and what they mean."""
     behind = BEHIND_TOKEN if operation.scope else {}
     programs = FOR_PROGRAMS if operation.minds_query else {}
-    return {**ANYBODY, **behind, **programs, **operation.refusals}
+    body = WITH_BODY if operation.body else {}
+    return {**ANYBODY, **behind, **programs, **body, **operation.refusals}
 
 
 def _described(operation: Operation) -> dict[str, object]:

@@ -90,11 +90,6 @@ WAIT = Param(
 
 PLAIN = Reply("ok", TEXT, "text/plain; charset=utf-8")
 NO_JOB = {HTTPStatus.NOT_FOUND: "No such job, or no such tenant."}
-BODY = {
-    HTTPStatus.BAD_REQUEST: "The body is incomplete.",
-    HTTPStatus.REQUEST_TIMEOUT: "The body came too slowly.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The Content-Type is not application/json.",
-}
 ACTED = {
     200: Reply("Done: the job as it is now.", JOB_OR_BRIEF),
     202: Reply("A worker holds the job and has been asked.", JOB_OR_BRIEF),
@@ -129,7 +124,7 @@ OPERATIONS: Sequence[Operation] = (
             201: Reply("The new job.", JOB_OR_BRIEF, headers=("Location",)),
             200: Reply("The job that already holds the dedup_key; none was made.", JOB_OR_BRIEF),
         },
-        (TENANT,), body=ref("JobWanted"), refusals=BODY,
+        (TENANT,), body=ref("JobWanted"),
     ),
     Operation(
         "GET", "/jobs", "list_jobs", "List jobs, newest first, a page at a time.", "read",
