@@ -43,7 +43,6 @@ from musterd.workers.runners.http_messages import (
     HttpRequest,
     HttpTrouble,
     NotSendable,
-    address_of,
     retry_after_seconds,
 )
 
@@ -189,11 +188,11 @@ class Sender:
         self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
     ) -> Answer:
         """Raises `HttpTrouble`, `NotSendable`, `Denied` or `Unresolved`."""
-        origin, target = address_of(url)
+        request = HttpRequest.to(url, "POST", headers, body)
+        origin = request.origin
         addresses = await checked_addresses(origin.host, policy, self.resolve)
         if origin.port == self.own_port() and any(map(is_of_this_machine, addresses)):
             raise Denied(f"{origin.host}:{origin.port} is this daemon itself", final=True)
-        request = HttpRequest("POST", origin, target, headers, body)
         return await self.client().send(request, ANSWER_BYTES_MAX, addresses)
 
 

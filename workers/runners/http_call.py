@@ -20,7 +20,6 @@ from musterd.workers.runners.http_messages import (
     HttpRequest,
     HttpTrouble,
     NotSendable,
-    address_of,
     retry_after_seconds,
 )
 from musterd.workers.runners.results import (
@@ -65,11 +64,10 @@ class HttpRunner:
             return Outcome("retry", None, "header_file", str(error))
         hidden = [*_masked(call.headers).values(), *secrets.values()]
         try:
-            origin, target = address_of(call.url)
             of_kind = {**call.headers, **secrets}
             body = claim.payload.encode()
             headers = _headers(of_kind, claim, kind.phase)
-            request = HttpRequest(call.method, origin, target, headers, body)
+            request = HttpRequest.to(call.url, call.method, headers, body)
             answer = await self.client.send(request, self.limits.result_bytes_max)
         except NotSendable:
             message = "the kind's method, url or headers do not make a valid HTTP request"

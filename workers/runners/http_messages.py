@@ -49,6 +49,11 @@ class HttpRequest:
     headers: Mapping[str, str] = attrs.field(repr=False)
     body: bytes = attrs.field(repr=False)
 
+    @classmethod
+    def to(cls, url: str, method: str, headers: Mapping[str, str], body: bytes) -> HttpRequest:
+        """Raises `NotSendable`."""
+        return cls(method, *address_of(url), headers, body)
+
 
 @attrs.frozen
 class Answer:
