@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as builders
@@ -13,6 +13,7 @@ from grafana_foundation_sdk.models import common, dashboard
 
 from deploy.grafana.source.shape import FULL_WIDTH, Board, Panel
 
+P = TypeVar("P", stat.Panel, timeseries.Panel)
 HEIGHTS = {"number": 4, "lines": 8, "areas": 8}
 SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "musterd"
@@ -154,19 +155,25 @@ def _reloads() -> builders.AnnotationQuery:
     )
 
 
-def _chart(panel: Panel, number: int) -> timeseries.Panel:
-    made = (
-        timeseries.Panel()
-        .id(number)
+def _begun(made: P, panel: Panel, number: int) -> P:
+    """With what panels of every look have."""
+    return (
+        made.id(number)
         .title(panel.title)
         .description(_description(panel))
         .datasource(SOURCE)
         .unit(panel.unit)
-        .min(0)
         .span(panel.width)
         .height(HEIGHTS[panel.look])
         .links(_links(panel))
         .thresholds(_limits(panel))
+    )
+
+
+def _chart(panel: Panel, number: int) -> timeseries.Panel:
+    made = (
+        _begun(timeseries.Panel(), panel, number)
+        .min(0)
         .tooltip(
             common_builders.VizTooltipOptions()
             .mode(common.TooltipDisplayMode.MULTI)
@@ -203,16 +210,7 @@ def _legend() -> common_builders.VizLegendOptions:
 
 def _number(panel: Panel, number: int) -> stat.Panel:
     made = (
-        stat.Panel()
-        .id(number)
-        .title(panel.title)
-        .description(_description(panel))
-        .datasource(SOURCE)
-        .unit(panel.unit)
-        .span(panel.width)
-        .height(HEIGHTS[panel.look])
-        .links(_links(panel))
-        .thresholds(_limits(panel))
+        _begun(stat.Panel(), panel, number)
         .color_mode(common.BigValueColorMode.BACKGROUND)
         .graph_mode(common.BigValueGraphMode.NONE)
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
