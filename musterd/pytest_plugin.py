@@ -5,8 +5,8 @@ so it imports nothing of it until a test asks.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 @pytest.fixture
 def musterd_recording() -> Generator[Callable[..., RecordedJobs]]:
     """`musterd.testing.recording(client, catalog)` until the test has ended."""
-    with ExitStack() as blocks:
-
-        def begin(client: Any, catalog: Any = None) -> RecordedJobs:
-            from musterd.testing import recording  # noqa: PLC0415 - see above
-
-            return blocks.enter_context(recording(client, catalog))
-
-        yield begin
+    yield from _until_the_end("recording")
 
 
 @pytest.fixture
 def musterd_inline() -> Generator[Callable[..., RecordedJobs]]:
     """`musterd.testing.inline(client, catalog)` until the test has ended."""
+    yield from _until_the_end("inline")
+
+
+def _until_the_end(
+    block: Literal["recording", "inline"],
+) -> Generator[Callable[..., RecordedJobs]]:
     with ExitStack() as blocks:
 
         def begin(client: Any, catalog: Any = None) -> RecordedJobs:
-            from musterd.testing import inline  # noqa: PLC0415 - see above
+            from musterd import testing  # noqa: PLC0415 - see above
 
-            return blocks.enter_context(inline(client, catalog))
+            begun: AbstractContextManager[RecordedJobs] = getattr(testing, block)(client, catalog)
+            return blocks.enter_context(begun)
 
         yield begin
