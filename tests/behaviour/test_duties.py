@@ -144,7 +144,7 @@ def _quiet() -> Iterator[None]:
     QUIET.disabled = False
 
 
-async def test_one_node_does_all_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_one_node_does_all_at_once() -> None:
     async with on_a_store() as scene:
         node = await scene.node(1)
         await trio.sleep(1)
@@ -155,7 +155,7 @@ async def test_one_node_does_all_at_once(autojump_clock: trio.testing.MockClock)
         assert all(one.node == "node1" and one.runs >= 10 and one.items >= 10 for one in records)
 
 
-async def test_nodes_that_start_together_share(autojump_clock: trio.testing.MockClock) -> None:
+async def test_nodes_that_start_together_share() -> None:
     async with on_a_store() as scene:
         nodes = [await scene.node(number) for number in (1, 2, 3, 4, 5)]
         await trio.sleep(30)
@@ -164,7 +164,7 @@ async def test_nodes_that_start_together_share(autojump_clock: trio.testing.Mock
         assert not scene.overlaps
 
 
-async def test_a_node_that_joins_gets_its_share(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_node_that_joins_gets_its_share() -> None:
     async with on_a_store() as scene:
         first = await scene.node(1)
         await trio.sleep(30)
@@ -175,9 +175,7 @@ async def test_a_node_that_joins_gets_its_share(autojump_clock: trio.testing.Moc
         assert not scene.overlaps
 
 
-async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done() -> None:
     async with on_a_store() as scene:
         first = await scene.node(1)
         first.engine.faults["duties_take"].append(Fault("slow_reply", 25))
@@ -188,9 +186,7 @@ async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
         assert all_held(first, second) == sorted(NAMES)
 
 
-async def test_trust_in_a_duty_counts_from_when_it_was_asked_for_not_from_the_reply(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_trust_in_a_duty_counts_from_when_it_was_asked_for_not_from_the_reply() -> None:
     async with on_a_store() as scene:
         node = await scene.node(1)
         node.engine.faults["duties_take"].append(Fault("slow_reply", 7))
@@ -202,9 +198,7 @@ async def test_trust_in_a_duty_counts_from_when_it_was_asked_for_not_from_the_re
         assert trio.current_time() - sent <= 9.3
 
 
-async def test_trust_in_a_duty_counts_from_when_its_renewal_was_sent(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_trust_in_a_duty_counts_from_when_its_renewal_was_sent() -> None:
     async with on_a_store() as scene:
         scene.pace = attrs.evolve(PACE, heartbeat_seconds=10 / 3)
         node = await scene.node(1)
@@ -218,7 +212,7 @@ async def test_trust_in_a_duty_counts_from_when_its_renewal_was_sent(
 @pytest.mark.parametrize("drains", [True, False])
 @pytest.mark.parametrize("stop_seconds", [0.5, 6.0])  # after 6.0 its lease has run out
 async def test_a_duty_is_not_released_before_its_work_has_ended(
-    autojump_clock: trio.testing.MockClock, stop_seconds: float, drains: bool
+    stop_seconds: float, drains: bool
 ) -> None:
     async with on_a_store() as scene:
         first = await scene.node(1)
@@ -235,9 +229,7 @@ async def test_a_duty_is_not_released_before_its_work_has_ended(
         assert not scene.overlaps
 
 
-async def test_what_a_draining_node_did_others_do_soon(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_what_a_draining_node_did_others_do_soon() -> None:
     async with two_on_a_store() as (scene, first, second):
         first.scope.cancel()
         await scene.engine.nodes.leave(UUID(int=1))
@@ -247,9 +239,7 @@ async def test_what_a_draining_node_did_others_do_soon(
         assert not scene.overlaps
 
 
-async def test_a_dead_nodes_duties_are_taken_within_its_lease_and_a_little(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_dead_nodes_duties_are_taken_within_its_lease_and_a_little() -> None:
     async with two_on_a_store() as (scene, first, second):
         mine = first.leadership.held
         assert mine
@@ -264,9 +254,7 @@ async def test_a_dead_nodes_duties_are_taken_within_its_lease_and_a_little(
         assert max(ended) < max(taken)
 
 
-async def test_a_survivor_offers_nothing_to_a_dead_node_that_counts_as_alive(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_survivor_offers_nothing_to_a_dead_node_that_counts_as_alive() -> None:
     """One that said it was resting may be silent for longer before it counts as dead."""
     async with two_on_a_store() as (scene, first, second):
         first.engine.away = True
@@ -279,9 +267,7 @@ async def test_a_survivor_offers_nothing_to_a_dead_node_that_counts_as_alive(
         assert not scene.overlaps
 
 
-async def test_a_survivor_keeps_its_duties_though_they_should_take_turns(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_survivor_keeps_its_duties_though_they_should_take_turns() -> None:
     async with two_on_a_store() as (scene, first, second):
         scene.pace = attrs.evolve(PACE, rotate_seconds=20.0)
         first.engine.away = True
@@ -291,9 +277,7 @@ async def test_a_survivor_keeps_its_duties_though_they_should_take_turns(
         assert [one for one in scene.said if one[0] > since and one[1] == "node2"] == []
 
 
-async def test_a_renewal_whose_reply_is_lost_ends_the_term(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_renewal_whose_reply_is_lost_ends_the_term() -> None:
     async with on_a_store() as scene:
         node = await scene.node(1)
         await trio.sleep(3)
@@ -306,7 +290,7 @@ async def test_a_renewal_whose_reply_is_lost_ends_the_term(
         assert not scene.overlaps
 
 
-async def test_a_duty_that_fails_harms_no_other(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_duty_that_fails_harms_no_other() -> None:
     async with on_a_store() as scene:
         node = await scene.node(1)
         node.fails.add("retention")
@@ -321,7 +305,7 @@ async def test_a_duty_that_fails_harms_no_other(autojump_clock: trio.testing.Moc
         assert scene.runs["retention"] >= 1
 
 
-async def test_many_nodes_ask_the_store_seldom(autojump_clock: trio.testing.MockClock) -> None:
+async def test_many_nodes_ask_the_store_seldom() -> None:
     async with on_a_store() as scene:
         nodes = [await scene.node(number) for number in range(1, 51)]
         await trio.sleep(60)
@@ -339,9 +323,7 @@ async def test_many_nodes_ask_the_store_seldom(autojump_clock: trio.testing.Mock
         assert not scene.overlaps
 
 
-async def test_a_run_that_hangs_is_given_up_and_another_node_does_it(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_run_that_hangs_is_given_up_and_another_node_does_it() -> None:
     async with two_on_a_store() as (scene, first, second):
         (name, *_) = sorted(first.leadership.held)
         first.hangs.add(name)
@@ -359,9 +341,7 @@ async def test_a_run_that_hangs_is_given_up_and_another_node_does_it(
         assert not scene.overlaps
 
 
-async def test_a_node_alone_takes_a_duty_back_that_it_gave_up(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_node_alone_takes_a_duty_back_that_it_gave_up() -> None:
     async with on_a_store() as scene:
         node = await scene.node(1)
         await trio.sleep(10)
@@ -374,9 +354,7 @@ async def test_a_node_alone_takes_a_duty_back_that_it_gave_up(
         assert all_held(node) == sorted(NAMES)
 
 
-async def test_duties_take_turns_where_that_is_wanted(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_duties_take_turns_where_that_is_wanted() -> None:
     async with on_a_store() as scene:
         scene.pace = attrs.evolve(PACE, rotate_seconds=60.0)
         second, first = await scene.node(2), await scene.node(1)

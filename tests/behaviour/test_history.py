@@ -19,12 +19,6 @@ WRITTEN_SECONDS = 2.0 * STEP_SECONDS + 2  # whatever has happened is in the stor
 
 
 @pytest.fixture
-async def stage() -> AsyncGenerator[Stage]:
-    async with open_stage(Stage) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def hearing() -> AsyncGenerator[Hearing]:
     async with open_stage(Hearing) as opened:
         yield opened

@@ -15,7 +15,7 @@ from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Contained, Note
 from musterd.workers.progress import ProgressWriter
-from tests.contract.rigs import take_one
+from tests.contract.job_tools import take_one
 from tests.support.desks import make_desk
 from tests.support.faulty_engine import PartOverlay
 from tests.support.stage import live_settings
@@ -67,10 +67,14 @@ async def a_running_job() -> AsyncGenerator[tuple[ProgressWriter, Held, Weather]
     await engine.close()
 
 
-async def test_what_is_new_is_written_at_once_and_after_an_outage_the_newest(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+def claimed_again(old: Held) -> Held:
+    """A newer claim of the same job, which has started."""
+    new = Held(old.claim, trio.current_time(), float("inf"))
+    new.start(2, (trio.current_time(), 0.0), old.claim.claimed_epoch)
+    return new
+
+
+async def test_what_is_new_is_written_at_once_and_after_an_outage_the_newest() -> None:
     async with a_running_job() as (writer, held, weather):
         job_id, engine = held.claim.id, writer.engine
         await trio.sleep(2.5)
@@ -95,10 +99,7 @@ async def test_what_is_new_is_written_at_once_and_after_an_outage_the_newest(
         assert await progress_of(engine, job_id) == (100.0, None)
 
 
-async def test_the_last_word_is_written_before_the_end(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_the_last_word_is_written_before_the_end() -> None:
     async with a_running_job() as (writer, held, weather):
         job_id, engine = held.claim.id, writer.engine
         writer.note(held, Note(90.0, "nearly"))
@@ -119,11 +120,8 @@ async def test_the_last_word_is_written_before_the_end(
         assert trio.current_time() - before <= 1.0  # an end does not wait for the weather
 
 
-async def test_a_last_word_that_nobody_waits_for_hurries_no_other(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_last_word_that_nobody_waits_for_hurries_no_other() -> None:
     """A phase was cancelled meanwhile: the next word is waited for all the same."""
-    del autojump_clock
     async with a_running_job() as (writer, held, weather):
         job_id, engine = held.claim.id, writer.engine
         weather.slow_seconds = 0.5
@@ -136,10 +134,7 @@ async def test_a_last_word_that_nobody_waits_for_hurries_no_other(
         assert await progress_of(engine, job_id) == (20.0, "second")
 
 
-async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written() -> None:
     async with a_running_job() as (writer, held, _weather):
         found: list[Contained] = []
         writer.contained = found.append
@@ -154,14 +149,10 @@ async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
         assert [(one.where, one.job_id) for one in found] == [("note", other.claim.id)]
 
 
-async def test_news_of_an_old_claim_takes_no_place_of_a_newer_one_of_the_same_job(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_news_of_an_old_claim_takes_no_place_of_a_newer_one_of_the_same_job() -> None:
     """The old claim's write fails late, when the job has been claimed again and has said more."""
-    del autojump_clock
     async with a_running_job() as (writer, old, weather):
-        new = Held(old.claim, trio.current_time(), float("inf"))
-        new.start(2, (trio.current_time(), 0.0), old.claim.claimed_epoch)
+        new = claimed_again(old)
         weather.slow_seconds, weather.away = 0.5, True
         writer.note(old, Note(10.0, "old"))
         await trio.sleep(0.1)
@@ -174,13 +165,11 @@ async def test_news_of_an_old_claim_takes_no_place_of_a_newer_one_of_the_same_jo
         assert not new.has_news
 
 
-async def test_the_end_of_an_old_claims_write_is_not_taken_for_the_last_word_of_a_newer_one(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_the_end_of_an_old_claims_write_is_not_taken_for_the_last_word_of_a_newer_one() -> (
+    None
+):
     async with a_running_job() as (writer, old, weather):
-        new = Held(old.claim, trio.current_time(), float("inf"))
-        new.start(2, (trio.current_time(), 0.0), old.claim.claimed_epoch)
+        new = claimed_again(old)
         weather.slow_seconds = 0.5
         writer.note(old, Note(10.0, "old"))
         await trio.sleep(0.1)

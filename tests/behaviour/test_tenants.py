@@ -180,12 +180,19 @@ async def test_a_second_stop_dismisses_the_crews_of_all(stage: Stage) -> None:
     assert record.state is JobState.QUEUED
 
 
-async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: Stage) -> None:
-    await stage.add_tenants("acme")
-    scan = StageScan(stage.stores)
+async def resting(stage: Stage, *, hears: bool = True, **schemas: str) -> tuple[Node, StageScan]:
+    """A node with these tenants, which has long been idle, and what looks after them."""
+    await stage.add_tenants(*schemas)
+    scan = StageScan(stage.stores, hears=hears)
     stage.scans.append(scan)
-    await stage.start(tenants__acme__schema="a")
-    await trio.sleep(90)
+    changes: dict[str, Any] = {f"tenants__{name}__schema": each for name, each in schemas.items()}
+    node = await stage.start(**changes)
+    await trio.sleep(100)
+    return node, scan
+
+
+async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: Stage) -> None:
+    _, scan = await resting(stage, acme="a")
     for store in stage.stores.values():
         store.calls.clear()
     before, checks_before = scan.looks, scan.checks
@@ -207,22 +214,14 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
 
 
 async def test_tenants_whose_hints_never_arrive_are_looked_at_every_poll(stage: Stage) -> None:
-    await stage.add_tenants("acme")
-    scan = StageScan(stage.stores, hears=False)
-    stage.scans.append(scan)
-    await stage.start(tenants__acme__schema="a")
-    await trio.sleep(90)
+    _, scan = await resting(stage, hears=False, acme="a")
     before = scan.looks
     await trio.sleep(600)
     assert 4 * 600 * 0.8 <= scan.looks - before <= 4 * 600 * 1.2
 
 
 async def test_a_lost_hint_is_noticed_and_none_is_trusted_for_a_while(stage: Stage) -> None:
-    await stage.add_tenants("acme", "blue")
-    scan = StageScan(stage.stores)
-    stage.scans.append(scan)
-    node = await stage.start(tenants__acme__schema="a", tenants__blue__schema="b")
-    await trio.sleep(100)
+    node, scan = await resting(stage, acme="a", blue="b")
     stage.stores["acme"].deaf = True
     scan.believes_all = True  # the connection answers, though its notifications are lost
     await stage.put("report", tenant="acme")
@@ -239,11 +238,7 @@ async def test_a_lost_hint_is_noticed_and_none_is_trusted_for_a_while(stage: Sta
 
 
 async def test_a_tenant_with_news_is_looked_at_and_the_others_go_on_resting(stage: Stage) -> None:
-    await stage.add_tenants("acme", "blue")
-    scan = StageScan(stage.stores)
-    stage.scans.append(scan)
-    node = await stage.start(tenants__acme__schema="a", tenants__blue__schema="b")
-    await trio.sleep(100)
+    node, scan = await resting(stage, acme="a", blue="b")
     await stage.put("long", tenant="acme")
     await until(lambda: head(node, "acme")[1] == 1)
     scan.asked.clear()
@@ -298,10 +293,7 @@ async def test_the_duties_of_a_busy_tenant_change_hands_quickly(stage: Stage) ->
 
 
 async def test_a_delayed_job_starts_on_time_though_nobody_polls(stage: Stage) -> None:
-    await stage.add_tenants("acme")
-    stage.scans.append(StageScan(stage.stores))
-    node = await stage.start(tenants__acme__schema="a")
-    await trio.sleep(100)
+    node, _ = await resting(stage, acme="a")
     await stage.put("slow", tenant="acme", delay_seconds=1_000)
     at = trio.current_time()
     await until(lambda: head(node, "acme")[1] == 1, within_seconds=1_100)

@@ -16,7 +16,7 @@ from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING,
 from musterd.store.lifecycle import Action
 from musterd.store.outbox import Delivery
 from musterd.workers.runners.http_messages import Answer
-from tests.contract.rigs import ending, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
 from tests.support.receiver import (
     OTHER,
     SECRET,

@@ -23,7 +23,8 @@ from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.schedules import Firing
-from tests.contract.rigs import LEASE_SECONDS, OPTIONS, SCHEMA, closing_engine, ending, put
+from tests.contract.job_tools import ending, put
+from tests.contract.rigs import LEASE_SECONDS, OPTIONS, SCHEMA, closing_engine
 from tests.fix_postgres import FreshDatabase
 from tests.support.command import Home, eventually
 from tests.support.pgbouncer import PgBouncer, running

@@ -17,8 +17,6 @@ from musterd.store.leases import (
     Ends,
     Hold,
     ProgressNote,
-    ReapRequest,
-    ReapRule,
     Successes,
 )
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
@@ -32,8 +30,9 @@ from musterd.store.postgres.leases import hold_params, progress_params, reap_par
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.postgres.statements import Params, given_params, numbers, texts
 from musterd.store.retention import RetentionTask
+from tests.contract.job_tools import ending, reap_by
 from tests.contract.retention_tools import HOUR, all_after
-from tests.contract.rigs import LEASE_SECONDS, ending
+from tests.contract.rigs import LEASE_SECONDS
 from tests.contract.sessions import Connection, Row, Statement, statement_of
 
 NARROW: Caps = (("narrow", 1),)
@@ -218,7 +217,7 @@ def advance_phases(actor: Actor) -> list[Step]:
 
 
 def reap(actor: Actor) -> list[Step]:
-    request = ReapRequest({}, ReapRule("requeue", 9), 10)
+    request = reap_by("requeue", 9, 10)
     reaping = Statement("reap", {**reap_params(request), "targeted": actor.targeted})
     if not actor.targeted:
         return [reaping]

@@ -8,7 +8,7 @@ from musterd.store.events import Event, EventFilter
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.leases import Claim, ReapRequest, ReapRule
 from musterd.store.phases import KindRule, PhaseStart, PhaseStep
-from tests.contract.rigs import take
+from tests.contract.job_tools import take
 
 NAMES = ("download", "process", "upload")
 RULE = ReapRule("requeue", 5)

@@ -7,7 +7,8 @@ from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.retention import Ages, BatchResult, JobPosition, RetentionTask
-from tests.contract.rigs import Rig, SqliteRig, ending, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import Rig, SqliteRig
 
 HOUR = 3_600.0
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED

@@ -11,11 +11,11 @@ from musterd.store.leases import (
     Caps,
     Claim,
     ReapRequest,
-    ReapRule,
     Settlement,
 )
 from musterd.store.lifecycle import JobState
-from tests.contract.rigs import Rig, ending, ids, visit
+from tests.contract.job_tools import ending, ids, reap_by, visit
+from tests.contract.rigs import Rig
 
 ROWS = """
     select job.id, job.priority, job.run_at, job.state, job.target, job.parked, job.behind,
@@ -85,7 +85,7 @@ async def runs_next(rig: Rig, *ended: Claim, state: JobState = JobState.SUCCEEDE
 
 
 def rule(on_lease_lost: str = "requeue") -> ReapRequest:
-    return ReapRequest({}, ReapRule(on_lease_lost, 1000), 100)
+    return reap_by(on_lease_lost, 1000, 100)
 
 
 def rows_of(rig: Store) -> dict[int, Row]:

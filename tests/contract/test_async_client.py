@@ -33,7 +33,8 @@ from musterd.store import client as blocking
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres import endings
 from musterd.store.postgres.migrating import apply_roles, role_names
-from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import PostgresRig, Rig, SqliteRig, opened
 from tests.support.pgbouncer import PgBouncer
 
 T = TypeVar("T")

@@ -9,16 +9,8 @@ from musterd.store.leases import Exchange
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.phases import KindRule
 from musterd.store.sqlite.database import Database
-from tests.contract.rigs import (
-    Rig,
-    SqliteRig,
-    ending,
-    ids,
-    opened,
-    put,
-    settle,
-    visit,
-)
+from tests.contract.job_tools import ending, ids, put, settle, visit
+from tests.contract.rigs import Rig, SqliteRig, opened
 from tests.contract.target_tools import check, one_of, put_target, runs_next, take_all
 
 MANY = 3_000

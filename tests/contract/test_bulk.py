@@ -8,15 +8,8 @@ from musterd.store import bulk
 from musterd.store.control import Selection, states_for
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import (
-    PostgresRig,
-    Rig,
-    ending,
-    put,
-    settle,
-    state_of,
-    take,
-)
+from tests.contract.job_tools import ending, put, settle, state_of, take
+from tests.contract.rigs import PostgresRig, Rig
 from tests.contract.target_tools import put_target, take_all
 from tests.contract.test_laws import bring_to
 

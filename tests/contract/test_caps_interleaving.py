@@ -18,7 +18,8 @@ from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import hold_params, reap_params
 from musterd.store.postgres.statements import texts
-from tests.contract.rigs import LEASE_SECONDS, ending
+from tests.contract.job_tools import ending
+from tests.contract.rigs import LEASE_SECONDS
 from tests.contract.sessions import (
     Connection,
     Running,

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 
 from musterd.store.jobs import NewJob
-from tests.contract.rigs import PostgresRig, ending, settle, take
+from tests.contract.job_tools import ending, settle, take
+from tests.contract.rigs import PostgresRig
 from tests.contract.target_tools import put_target, take_all
 
 # One of each: it succeeded; it is in hand; it has a target; it is behind that; it is claimable.

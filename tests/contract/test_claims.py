@@ -8,7 +8,8 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.job_tools import ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 
 
 async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> None:

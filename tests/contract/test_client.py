@@ -25,7 +25,8 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import KindRule
 from musterd.store.postgres.migrating import apply_roles, role_names
-from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import PostgresRig, Rig, SqliteRig
 
 
 def url_of(rig: Rig) -> str:

@@ -7,7 +7,8 @@ import pytest
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.lifecycle import EFFECTS, LEASED, TRANSITIONS, Action, AttemptOutcome, JobState
-from tests.contract.rigs import Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.job_tools import ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 from tests.contract.test_laws import bring_to
 
 ERROR = '{"type": "Boom", "message": "it broke"}'

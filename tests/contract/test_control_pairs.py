@@ -18,19 +18,12 @@ from psycopg.conninfo import make_conninfo
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import JobRecord, NewJob
-from musterd.store.leases import Claim, ClaimRequest, Ends, Hold, ReapRequest, ReapRule
+from musterd.store.leases import Claim, ClaimRequest, Ends, Hold
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from tests.contract.rigs import (
-    LEASE_SECONDS,
-    SCHEMA,
-    PostgresRig,
-    Rig,
-    closing_engine,
-    ending,
-    settle,
-)
+from tests.contract.job_tools import ending, reap_by, settle
+from tests.contract.rigs import LEASE_SECONDS, SCHEMA, PostgresRig, Rig, closing_engine
 
-REQUEUE = ReapRequest({}, ReapRule("requeue", 100), 100)
+REQUEUE = reap_by("requeue", 100, 100)
 GATE = 4711  # the advisory lock at which the first one waits
 LOOKS = 3000
 

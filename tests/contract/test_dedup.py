@@ -6,7 +6,8 @@ import trio
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import Rig, closing_engine, ending, settle, take, take_one
+from tests.contract.job_tools import ending, settle, take, take_one
+from tests.contract.rigs import Rig, closing_engine
 
 ONCE = NewJob("a", dedup_key="k")
 

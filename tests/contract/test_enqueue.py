@@ -7,7 +7,8 @@ import pytest
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
-from tests.contract.rigs import Rig, ids, take
+from tests.contract.job_tools import ids, take
+from tests.contract.rigs import Rig
 
 ODD_TEXTS = [
     "ü",

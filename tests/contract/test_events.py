@@ -12,7 +12,8 @@ from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState
 from tests.contract.asking import put_one
 from tests.contract.event_tools import everything, since, told, types_told
-from tests.contract.rigs import Rig, ending, put, settle, take, take_one
+from tests.contract.job_tools import ending, put, settle, take, take_one
+from tests.contract.rigs import Rig
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 TOLD_ERROR = {"type": "Boom", "message": "it broke"}

@@ -6,7 +6,8 @@ from musterd.store.events import PAGE_EVENTS_MAX, READ_AT_ONCE, EventBounds, Eve
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action
 from tests.contract.event_tools import everything, follow, ordered
-from tests.contract.rigs import Rig, put, take
+from tests.contract.job_tools import put, take
+from tests.contract.rigs import Rig
 
 HOUR = 3600.0
 

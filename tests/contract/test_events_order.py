@@ -15,7 +15,8 @@ from musterd.store.engine import Engine
 from musterd.store.events import PAGE_EVENTS_MAX, Event
 from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.event_tools import everything, follow, ordered, types_told
-from tests.contract.rigs import PostgresRig, closing_engine, put
+from tests.contract.job_tools import put
+from tests.contract.rigs import PostgresRig, closing_engine
 
 WRITERS, ROUNDS, READERS = 16, 20, 3
 HELD_SECONDS_MAX = 0.02

@@ -8,9 +8,10 @@ from musterd.store.control import Selection
 from musterd.store.lifecycle import EFFECTS, LEASED, Action, JobState
 from tests.contract.asking import put_one
 from tests.contract.event_tools import since, told
-from tests.contract.rigs import Rig, ending, settle, take, take_one
+from tests.contract.job_tools import ending, reap_by, settle, take, take_one
+from tests.contract.rigs import Rig
 from tests.contract.test_laws import bring_to
-from tests.contract.test_reaping import by, reap_all
+from tests.contract.test_reaping import reap_all
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 LOST = "its lease was lost"
@@ -33,8 +34,8 @@ async def test_a_lost_lease_is_told(
     )
     await take(rig.engine, workers=2)
     await take(rig.engine, workers=2)
-    await reap_all(rig, by(on_lost))
-    assert await rig.engine.leases.reap(by(on_lost)) == []
+    await reap_all(rig, reap_by(on_lost))
+    assert await rig.engine.leases.reap(reap_by(on_lost)) == []
     for job_id in (plain, with_target):
         ((found, given),) = await since(rig.engine, job_id, 2)
         error = given.pop("error", {"type": "lease_lost"})
@@ -46,7 +47,7 @@ async def test_a_lost_lease_does_what_was_asked_and_tells_that(rig: Rig, request
     job_id = await put_one(rig.engine)
     await take_one(rig.engine)
     await rig.engine.control.apply(request_, job_id)
-    state = (await reap_all(rig, by("requeue")))[job_id]
+    state = (await reap_all(rig, reap_by("requeue")))[job_id]
     ((type_, data),) = await since(rig.engine, job_id, 2)
     assert (type_, data["attempt"]) == (state.value, 1)
     assert data["reason"] in ("canceled on request", "Job was interrupted by user")

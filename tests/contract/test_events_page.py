@@ -1,6 +1,7 @@
 """The examples of the page on events run, and show what there is."""
 
-from tests.contract.rigs import PostgresRig, put
+from tests.contract.job_tools import put
+from tests.contract.rigs import PostgresRig
 from tests.support.pages import blocks, page
 
 

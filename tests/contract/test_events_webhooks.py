@@ -6,8 +6,9 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.phases import KindRule
 from tests.contract.event_tools import told, types_told
-from tests.contract.rigs import Rig, ending, put, settle, take, take_one
-from tests.contract.test_reaping import by, reap_all
+from tests.contract.job_tools import ending, put, reap_by, settle, take, take_one
+from tests.contract.rigs import Rig
+from tests.contract.test_reaping import reap_all
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 ALL, OF_KIND, OWN = (f"https://{name}.example/hook" for name in ("all", "kind", "own"))
@@ -60,7 +61,7 @@ async def test_each_end_makes_one_message_and_nothing_else_does(rig: Rig) -> Non
     await rig.engine.control.apply(Action.CANCEL, waiting)
     await rig.engine.control.apply(Action.CANCEL, waiting)
     assert (await take_one(rig.engine)).id == other
-    await reap_all(rig, by("fail"))
+    await reap_all(rig, reap_by("fail"))
     assert [row[:4] for row in messages(rig)] == [
         (job_id, ALL, "job.failed", 3),
         (waiting, ALL, "job.canceled", 0),
@@ -85,7 +86,7 @@ async def test_nothing_is_sent_to_whoever_wants_nothing_more(rig: Rig) -> None:
     await settle(rig.engine, ending(await take_one(rig.engine)))
     await rig.engine.control.apply(Action.CANCEL, canceled)
     await take_one(rig.engine)
-    await reap_all(rig, by("fail"))
+    await reap_all(rig, reap_by("fail"))
     ends = {settled: "succeeded", canceled: "canceled", lost: "failed"}
     for job_id, end in ends.items():
         assert (await types_told(rig.engine, job_id))[-2:] == [end, "webhook_failed"]

@@ -11,20 +11,9 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import RetentionTask
+from tests.contract.job_tools import ending, ids, look, put, settle, state_of, take, take_one
 from tests.contract.retention_tools import all_after, ids_left, task, walk
-from tests.contract.rigs import (
-    SCHEMA,
-    PostgresRig,
-    closing_engine,
-    ending,
-    ids,
-    look,
-    put,
-    settle,
-    state_of,
-    take,
-    take_one,
-)
+from tests.contract.rigs import SCHEMA, PostgresRig, check_violations, closing_engine
 from tests.contract.target_tools import put_target, take_all
 
 WAITING = "select 1 from pg_locks where not granted"
@@ -362,17 +351,15 @@ async def test_a_success_writes_one_version_of_the_row_and_no_index(rig: Postgre
 async def test_a_time_that_no_client_can_read_is_refused(rig: PostgresRig, at: str) -> None:
     """One such row stopped all claims."""
     wanted = "wanted a time of the years 1 to 9999"
-    with psycopg.connect(rig.url, autocommit=True) as connection:
-        for statement in (
-            f"insert into {SCHEMA}.jobs (kind, run_at) values ('a', '{at}')",
-            f"insert into {SCHEMA}.job_rows (kind, run_at) values ('a', '{at}')",
-            f"select {SCHEMA}.enqueue('a', run_at => '{at}')",
-        ):
-            with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
-                connection.execute(statement.encode())
-        await put(rig.engine, 0)
-        with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
-            connection.execute(f"update {SCHEMA}.job_rows set run_at = '{at}'".encode())
+    check_violations(
+        rig,
+        wanted,
+        f"insert into {SCHEMA}.jobs (kind, run_at) values ('a', '{at}')",
+        f"insert into {SCHEMA}.job_rows (kind, run_at) values ('a', '{at}')",
+        f"select {SCHEMA}.enqueue('a', run_at => '{at}')",
+    )
+    await put(rig.engine, 0)
+    check_violations(rig, wanted, f"update {SCHEMA}.job_rows set run_at = '{at}'")
     assert len(await take(rig.engine)) == 1
 
 

@@ -14,7 +14,8 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.jobs import NewJob
 from musterd.store.queue import IdleCheck
-from tests.contract.rigs import PostgresRig, SqliteRig, closing_engine, opened, put, take
+from tests.contract.job_tools import put, take
+from tests.contract.rigs import PostgresRig, SqliteRig, closing_engine, opened
 from tests.support.beats import live_node
 
 PAUSE_SECONDS = 0.05

@@ -13,29 +13,16 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Claim, Hold, ReapRequest, ReapRule
+from musterd.store.leases import Claim, Hold
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
+from tests.contract.job_tools import ending, ids, put, reap_by, settle, state_of, take, take_one
 from tests.contract.pair_programs import claiming
-from tests.contract.rigs import (
-    SCHEMA,
-    PostgresRig,
-    Rig,
-    SqliteRig,
-    closing_engine,
-    ending,
-    ids,
-    opened,
-    put,
-    settle,
-    state_of,
-    take,
-    take_one,
-)
+from tests.contract.rigs import SCHEMA, PostgresRig, Rig, SqliteRig, closing_engine, opened
 from tests.contract.target_tools import put_target, take_all
 
 WAITING = "select 1 from pg_locks where not granted"
-REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
+REQUEUE = reap_by("requeue", 10, 100)
 
 
 async def test_two_engines_never_claim_the_same_job(shared: Rig) -> None:
@@ -63,7 +50,7 @@ async def test_two_reapers_end_each_lease_once(shared: Rig) -> None:
     reaped: list[int] = []
 
     async def reap(engine: Engine) -> None:
-        while ended := await engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 7)):
+        while ended := await engine.leases.reap(reap_by("fail", 9, 7)):
             reaped.extend(one.id for one in ended)
 
     async with closing_engine(shared.another()) as other:

@@ -6,18 +6,8 @@ import psycopg
 import pytest
 
 from musterd.store.lifecycle import INITIAL, LEASED, TRANSITIONS, JobState
-from tests.contract.rigs import (
-    PostgresRig,
-    Rig,
-    SqliteRig,
-    ending,
-    opened,
-    put,
-    settle,
-    state_of,
-    take,
-    take_one,
-)
+from tests.contract.job_tools import ending, put, settle, state_of, take, take_one
+from tests.contract.rigs import PostgresRig, Rig, SqliteRig, opened
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError, psycopg.DataError)
 
@@ -142,17 +132,12 @@ BAD_CHANGES = [
 async def test_a_row_that_does_not_fit_its_state_is_refused(
     rig: Rig, state: str, change: str
 ) -> None:
-    job_id = await bring_to(rig, JobState(state))
-    with pytest.raises(REFUSALS):
-        rig.raw(f"update job_rows set {change} where id = {job_id}")
+    await check_refused(rig, state, change)
 
 
 BAD_LEASES = [
-    ("queued", "lease_expires_at = run_at"),
-    ("queued", "heartbeat_at = run_at"),
-    ("running", "claim_token = null"),
-    ("running", "lease_expires_at = null"),
-    ("running", "node = null"),
+    *[("queued", f"{column} = run_at") for column in ("lease_expires_at", "heartbeat_at")],
+    *[("running", f"{column} = null") for column in ("claim_token", "lease_expires_at", "node")],
     ("assigned", "claim_token = null"),
     ("paused", "lease_expires_at = run_at"),
 ]
@@ -163,9 +148,14 @@ async def test_a_row_is_leased_altogether_or_not_at_all(
     unopened_sqlite: SqliteRig, state: str, change: str
 ) -> None:
     async with opened(unopened_sqlite) as rig:
-        job_id = await bring_to(rig, JobState(state))
-        with pytest.raises(REFUSALS):
-            rig.raw(f"update job_rows set {change} where id = {job_id}")
+        await check_refused(rig, state, change)
+
+
+async def check_refused(rig: Rig, state: str, change: str) -> None:
+    """So is this change of a job in that state."""
+    job_id = await bring_to(rig, JobState(state))
+    with pytest.raises(REFUSALS):
+        rig.raw(f"update job_rows set {change} where id = {job_id}")
 
 
 BAD_CHANGES_OF_LEASES = [

@@ -5,22 +5,22 @@ from uuid import uuid4
 import pytest
 
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.leases import Claim, Hold, Reaped, ReapRequest, ReapRule
+from musterd.store.leases import Claim, Hold, Reaped
 from musterd.store.lifecycle import JobState
-from tests.contract.rigs import (
-    LEASE_SECONDS,
-    Rig,
+from tests.contract.job_tools import (
     ending,
     ids,
     moment_of,
     put,
+    reap_by,
     settle,
     state_of,
     take,
     take_one,
 )
+from tests.contract.rigs import LEASE_SECONDS, Rig
 
-REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
+REQUEUE = reap_by("requeue", 10, 100)
 
 
 def hold(claim: Claim, worker: int | None = None, started_epoch: float | None = None) -> Hold:
@@ -160,7 +160,7 @@ class TestOneDaemonAFile:
 
     async def test_a_job_that_kills_its_daemon_ends(self, shared: Rig) -> None:
         (job_id,) = await put(shared.engine, 0)
-        rules = ReapRequest({}, ReapRule("requeue", 2), 100)
+        rules = reap_by("requeue", 2, 100)
         for _ in range(2):
             await shared.engine.start_node("north")
             await take_one(shared.engine)

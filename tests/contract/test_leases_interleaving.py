@@ -16,7 +16,8 @@ from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.postgres.leases import hold_params, progress_params
 from tests.contract.event_tools import types_told
-from tests.contract.rigs import SCHEMA, PostgresRig, ending, put, settle, state_of, take
+from tests.contract.job_tools import ending, put, settle, state_of, take
+from tests.contract.rigs import SCHEMA, PostgresRig
 from tests.contract.sessions import Connection, Statement
 from tests.contract.test_successes import succeed
 

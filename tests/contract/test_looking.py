@@ -8,7 +8,8 @@ from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import LINE_MAX, Counts
-from tests.contract.rigs import Rig, ending, put, settle, take, take_one
+from tests.contract.job_tools import ending, put, settle, take, take_one
+from tests.contract.rigs import Rig
 
 
 def ids(records: list[JobRecord]) -> list[int]:

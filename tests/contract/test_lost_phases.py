@@ -3,8 +3,9 @@
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.report import overall
+from tests.contract.job_tools import ending, settle, take_one
 from tests.contract.phase_tools import NAMES, begun, look, shown, start_of, step_of, told
-from tests.contract.rigs import Rig, ending, settle, take_one
+from tests.contract.rigs import Rig
 
 
 async def test_a_phase_is_finished_though_the_store_has_lost_that_it_began(rig: Rig) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from musterd.store.leases import Claim
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import SCHEMA, PostgresRig, ending, put, settle
+from tests.contract.job_tools import ending, put, settle
+from tests.contract.rigs import SCHEMA, PostgresRig
 from tests.contract.sessions import Connection
 from tests.contract.target_tools import check, one_of, put_target, take_all
 
@@ -18,6 +19,11 @@ MANY = 300
 MADE = f"""insert into {SCHEMA}.jobs (kind, target, priority, run_at)
     select 'k', 't', 5, coalesce(%s, now()) from generate_series(1, {MANY})"""
 NEVER_WAITS = "set lock_timeout = '2s'"
+
+
+@pytest.fixture
+def rig(postgres_rig: PostgresRig) -> PostgresRig:
+    return postgres_rig
 
 
 @contextmanager
@@ -42,8 +48,7 @@ async def held(rig: PostgresRig) -> Claim:
     return await one_of(rig)
 
 
-async def test_they_are_never_in_a_claims_way(postgres_rig: PostgresRig) -> None:
-    rig = postgres_rig
+async def test_they_are_never_in_a_claims_way(rig: PostgresRig) -> None:
     claim = await held(rig)
     with a_program(rig) as session:
         make(session)
@@ -56,8 +61,7 @@ async def test_they_are_never_in_a_claims_way(postgres_rig: PostgresRig) -> None
     check(rig)
 
 
-async def test_nor_behind_one_that_has_failed(postgres_rig: PostgresRig) -> None:
-    rig = postgres_rig
+async def test_nor_behind_one_that_has_failed(rig: PostgresRig) -> None:
     claim = await held(rig)
     await settle(rig.engine, ending(claim, JobState.FAILED))
     with a_program(rig) as session:
@@ -69,9 +73,8 @@ async def test_nor_behind_one_that_has_failed(postgres_rig: PostgresRig) -> None
 
 
 async def test_what_ends_meanwhile_waits_for_nobody_and_leaves_nobody_behind(
-    postgres_rig: PostgresRig,
+    rig: PostgresRig,
 ) -> None:
-    rig = postgres_rig
     claim = await held(rig)
     with a_program(rig) as session:
         make(session)
@@ -83,8 +86,7 @@ async def test_what_ends_meanwhile_waits_for_nobody_and_leaves_nobody_behind(
     check(rig)
 
 
-async def test_a_commit_waits_for_nobody_who_ends_the_one_before(postgres_rig: PostgresRig) -> None:
-    rig = postgres_rig
+async def test_a_commit_waits_for_nobody_who_ends_the_one_before(rig: PostgresRig) -> None:
     await held(rig)
     with psycopg.connect(rig.url) as ender:
         ender.execute(f"select from {SCHEMA}.target_holders for update".encode())
@@ -95,38 +97,28 @@ async def test_a_commit_waits_for_nobody_who_ends_the_one_before(postgres_rig: P
     check(rig)
 
 
-async def test_whoever_is_next_already_may_be_less_urgent(postgres_rig: PostgresRig) -> None:
-    rig = postgres_rig
-    claim = await held(rig)
-    (meek,) = await put_target(rig.engine, 1)
-    assert await take_all(rig.engine) == []
-    with a_program(rig) as session:
-        await settle(rig.engine, ending(claim))  # the meek one is next, and not yet claimed
-        make(session)
-    check(rig)
-    assert (await one_of(rig)).id > meek
-    check(rig)
-
-
-async def test_whoever_becomes_next_before_the_commit_may_be_less_urgent(
-    postgres_rig: PostgresRig,
+@pytest.mark.parametrize("before", [True, False])
+async def test_whoever_is_next_at_the_commit_may_be_less_urgent(
+    rig: PostgresRig, before: bool
 ) -> None:
-    rig = postgres_rig
+    """It is next before the others are made, and not yet claimed, or becomes so afterwards."""
     claim = await held(rig)
     (meek,) = await put_target(rig.engine, 1)
     assert await take_all(rig.engine) == []
     with a_program(rig) as session:
+        if before:
+            await settle(rig.engine, ending(claim))
         make(session)
-        await settle(rig.engine, ending(claim))
+        if not before:
+            await settle(rig.engine, ending(claim))
     check(rig)
     assert (await one_of(rig)).id > meek
     check(rig)
 
 
 async def test_those_that_are_due_later_are_left_where_claims_look(
-    postgres_rig: PostgresRig,
+    rig: PostgresRig,
 ) -> None:
-    rig = postgres_rig
     claim = await held(rig)
     with a_program(rig) as session:
         make(session, run_at="9999-01-01")
@@ -138,9 +130,8 @@ async def test_those_that_are_due_later_are_left_where_claims_look(
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 async def test_a_program_with_an_older_snapshot_may_make_jobs_too(
-    postgres_rig: PostgresRig, isolation: str
+    rig: PostgresRig, isolation: str
 ) -> None:
-    rig = postgres_rig
     claim = await held(rig)
     with a_program(rig, isolation) as session:
         session.execute(b"select 1")
@@ -150,9 +141,8 @@ async def test_a_program_with_an_older_snapshot_may_make_jobs_too(
     assert (await one_of(rig)).id == claim.id + 1
 
 
-async def test_a_program_that_acts_on_what_it_sets_behind(postgres_rig: PostgresRig) -> None:
+async def test_a_program_that_acts_on_what_it_sets_behind(rig: PostgresRig) -> None:
     """Within one transaction: the one before is canceled, the first one behind is put off."""
-    rig = postgres_rig
     await put_target(rig.engine, 9)
     await rig.engine.control.apply(Action.PAUSE, 1)
     with a_program(rig) as session:

@@ -16,7 +16,8 @@ from musterd.store.nodes import (
 )
 from musterd.store.queue import SpareCapacity
 from musterd.store.sqlite.engine import SqliteEngine
-from tests.contract.rigs import Rig, closing_engine, take_one
+from tests.contract.job_tools import take_one
+from tests.contract.rigs import Rig, closing_engine
 from tests.support.beats import beat_of, live_node
 
 

@@ -12,7 +12,8 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord
 from musterd.store.phases import KindRule
-from tests.contract.rigs import Rig, closing_engine, ending, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import Rig, closing_engine
 
 URL = "https://example.com/hook"
 HOLD_SECONDS = 45.0

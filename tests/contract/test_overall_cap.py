@@ -2,7 +2,6 @@
 
 from functools import partial
 from random import Random
-from typing import Any
 
 import psycopg
 import pytest
@@ -14,25 +13,12 @@ from musterd.store.leases import (
     Claim,
     Exchange,
     Hold,
-    ReapRequest,
-    ReapRule,
 )
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.engine import PostgresEngine
-from tests.contract.rigs import (
-    LEASE_SECONDS,
-    OPTIONS,
-    PostgresRig,
-    Rig,
-    closing_engine,
-    ending,
-    ids,
-    opened,
-    put,
-    settle,
-    visit,
-)
-from tests.contract.test_caps import LOCK_CAPS, TAKE_THREE, WAITING, sixteen
+from tests.contract.job_tools import ending, ids, put, reap_by, settle, visit
+from tests.contract.rigs import LEASE_SECONDS, OPTIONS, PostgresRig, Rig, closing_engine, opened
+from tests.contract.test_caps import LOCK_CAPS, TAKE_THREE, WAITING, check_drain, sixteen
 from tests.fix_postgres import FreshDatabase
 
 MOST = 4
@@ -74,7 +60,7 @@ async def test_a_lost_lease_makes_room_when_it_is_reaped(rig: Rig) -> None:
     await bounded(rig.engine, 4)
     rig.pass_time(60)
     assert (await bounded(rig.engine, 4)).claims == []
-    await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 2))
+    await rig.engine.leases.reap(reap_by("fail", 9, 2))
     claims = (await bounded(rig.engine, 4)).claims
     assert len(claims) == 2
     assert claims[0].id in made
@@ -90,29 +76,11 @@ async def test_a_lower_bound_waits_until_enough_have_ended(rig: Rig) -> None:
 
 async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
     made = await shared.engine.jobs.enqueue([NewJob(f"kind{number % 7}") for number in range(200)])
-    seen: list[list[tuple[Any, ...]]] = []
-    leased = LEASED.format(table=shared.table)
-    taken: list[int] = []
-    held: set[int] = set()  # as the nodes know it
 
-    async def work(engine: Engine) -> None:
-        while len(taken) < len(made):
-            claims = (await bounded(engine, 3)).claims
-            held.update(ids(claims))
-            assert len(held) <= MOST
-            taken.extend(ids(claims))
-            held.difference_update(ids(claims))
-            # Not with the next claim: the room is anyone's.
-            await settle(engine, *(ending(one) for one in claims))
+    async def claim(engine: Engine) -> list[Claim]:
+        return (await bounded(engine, 3)).claims
 
-    async with sixteen(shared) as engines, trio.open_nursery() as nursery:
-        for engine in engines:
-            nursery.start_soon(work, engine)
-        while len(taken) < len(made):
-            seen.append(await trio.to_thread.run_sync(shared.raw, leased))
-    assert 0 < max(count for ((count,),) in seen) <= MOST
-    assert sorted(taken) == made
-    assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200
+    await check_drain(shared, made, claim, LEASED)
 
 
 async def test_no_bound_is_asked_about_where_there_is_none(rig: Rig) -> None:
@@ -179,7 +147,7 @@ async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renew
     first = held[0]
     await rig.engine.leases.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS)
     assert (await bounded(rig.engine, 4)).claims == []
-    reaped = await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 9))
+    reaped = await rig.engine.leases.reap(reap_by("fail", 9, 9))
     assert len(reaped) == 4  # a renewal that comes so late extends nothing
     assert len((await bounded(rig.engine, 9)).claims) == 4
 

@@ -5,7 +5,8 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.overview import ENDS_LOOKED, FAILING_SECONDS, KindEnds, OverviewFilter
-from tests.contract.rigs import Rig, ending, put, settle, take, take_one
+from tests.contract.job_tools import ending, put, settle, take, take_one
+from tests.contract.rigs import Rig
 
 ERROR = '{"type": "Boom", "message": "no \\u001b[2J luck"}'
 ALL = tuple(JobState)

@@ -12,7 +12,8 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.postgres.claiming import claim_params
-from tests.contract.rigs import LEASE_SECONDS, PostgresRig, ending, ids, settle, visit
+from tests.contract.job_tools import ending, ids, settle, visit
+from tests.contract.rigs import LEASE_SECONDS, PostgresRig
 from tests.contract.sessions import Statement
 
 ALIKE = 64  # they come in stretches of four

@@ -14,7 +14,8 @@ import pytest
 from musterd.store.errors import InputRefused
 from musterd.store.input import check_payload, decode_payload
 from musterd.store.jobs import NewJob
-from tests.contract.rigs import Rig, ending, settle, take
+from tests.contract.job_tools import ending, settle, take
+from tests.contract.rigs import Rig
 from tests.fuzz.target import corpus_of
 from tests.fuzz.targets.payload import (
     DEPTH_MAX,

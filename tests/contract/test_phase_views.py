@@ -9,8 +9,9 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import KindRule, PhaseState, rounded
 from musterd.store.report import current, job_object, overall
+from tests.contract.job_tools import ending, settle, take, take_one
 from tests.contract.phase_tools import begun, look, step_of, tell_names
-from tests.contract.rigs import PostgresRig, Rig, ending, settle, take, take_one
+from tests.contract.rigs import PostgresRig, Rig
 
 STORED = ("succeeded", "running", "failed", "pending")
 

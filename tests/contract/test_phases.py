@@ -7,6 +7,7 @@ from musterd.store.leases import Claim, ProgressNote
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.report import current, overall
+from tests.contract.job_tools import ending, settle, state_of, take, take_one
 from tests.contract.phase_tools import (
     NAMES,
     begun,
@@ -20,7 +21,7 @@ from tests.contract.phase_tools import (
     told,
     types_told,
 )
-from tests.contract.rigs import Rig, ending, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 
 FAILED = '{"type": "Boom", "message": "it broke"}'
 

@@ -13,18 +13,8 @@ from musterd.store.lifecycle import JobState
 from musterd.store.postgres.claiming import ClaimForm, claim_params, one_claim_params
 from musterd.store.postgres.connection import ASKED_MAX
 from musterd.store.postgres.setup import PLANNER
-from tests.contract.rigs import (
-    LEASE_SECONDS,
-    PostgresRig,
-    ending,
-    ids,
-    opened,
-    put,
-    settle,
-    state_of,
-    take,
-    take_one,
-)
+from tests.contract.job_tools import ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import LEASE_SECONDS, PostgresRig, opened
 from tests.contract.sessions import Connection, Row, Statement
 from tests.contract.test_interleaving import PLACE, row_locked
 

@@ -12,7 +12,8 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Ends, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
-from tests.contract.rigs import SCHEMA, PostgresRig, ending, visit
+from tests.contract.job_tools import ending, visit
+from tests.contract.rigs import SCHEMA, PostgresRig
 
 CAPS = (("narrow", 1),)
 SECONDS = 5.0  # far more than a claim takes

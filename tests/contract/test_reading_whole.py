@@ -11,7 +11,8 @@ import trio
 from musterd import Client
 from musterd.store.jobs import AttemptRecord, JobFilter
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import Rig, ending, look, put, settle, take_one
+from tests.contract.job_tools import ending, look, put, settle, take_one
+from tests.contract.rigs import Rig
 from tests.contract.test_client import url_of
 
 ROUNDS = 150

@@ -8,11 +8,8 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import LEASE_SECONDS, Rig, ending, look, put, settle, take, take_one
-
-
-def by(on_lease_lost: str, max_attempts: int = 10, batch: int = 100) -> ReapRequest:
-    return ReapRequest({}, ReapRule(on_lease_lost, max_attempts), batch)
+from tests.contract.job_tools import ending, look, put, reap_by, settle, take, take_one
+from tests.contract.rigs import LEASE_SECONDS, Rig
 
 
 async def reap_all(rig: Rig, request: ReapRequest) -> dict[int, JobState]:
@@ -24,7 +21,7 @@ async def test_a_lease_that_has_not_run_out_is_left_alone(rig: Rig) -> None:
     await put(rig.engine, 0)
     await take_one(rig.engine)
     rig.pass_time(LEASE_SECONDS - 2)
-    assert await rig.engine.leases.reap(by("fail")) == []
+    assert await rig.engine.leases.reap(reap_by("fail")) == []
 
 
 async def test_a_requeued_job_keeps_its_due_time_and_its_attempt_is_lost(rig: Rig) -> None:
@@ -32,7 +29,7 @@ async def test_a_requeued_job_keeps_its_due_time_and_its_attempt_is_lost(rig: Ri
     claim = await take_one(rig.engine)
     rig.pass_time(LEASE_SECONDS + 1)
     run_at = (await look(rig, claim.id)).run_at
-    (reaped,) = await rig.engine.leases.reap(by("requeue"))
+    (reaped,) = await rig.engine.leases.reap(reap_by("requeue"))
     assert (reaped.id, reaped.kind, reaped.attempt) == (claim.id, "report", 1)
     assert (reaped.node, reaped.state) == ("north", JobState.QUEUED)
     record = await look(rig, claim.id)
@@ -46,7 +43,7 @@ async def test_a_requeued_job_keeps_its_due_time_and_its_attempt_is_lost(rig: Ri
 async def test_a_job_may_fail_with_its_lease(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    assert await reap_all(rig, by("fail")) == {claim.id: JobState.FAILED}
+    assert await reap_all(rig, reap_by("fail")) == {claim.id: JobState.FAILED}
     record = await look(rig, claim.id)
     error = json.loads(record.error or "")
     assert error["type"] == "lease_lost"
@@ -61,7 +58,7 @@ async def test_a_job_may_fail_with_its_lease(rig: Rig) -> None:
 async def test_a_job_may_pause_with_its_lease(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    assert await reap_all(rig, by("pause")) == {claim.id: JobState.PAUSED}
+    assert await reap_all(rig, reap_by("pause")) == {claim.id: JobState.PAUSED}
     record = await look(rig, claim.id)
     assert record.reason
     assert record.attempts[-1].outcome is AttemptOutcome.LOST
@@ -70,7 +67,7 @@ async def test_a_job_may_pause_with_its_lease(rig: Rig) -> None:
 async def test_what_was_only_assigned_is_reaped_too(rig: Rig) -> None:
     await put(rig.engine, 0)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
-    assert await reap_all(rig, by("requeue")) == {claim.id: JobState.QUEUED}
+    assert await reap_all(rig, reap_by("requeue")) == {claim.id: JobState.QUEUED}
 
 
 @pytest.mark.parametrize("on_lease_lost", ["requeue", "pause", "fail"])
@@ -79,7 +76,9 @@ async def test_a_job_whose_attempts_are_used_up_fails_whatever_the_rule(
 ) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    assert await reap_all(rig, by(on_lease_lost, max_attempts=1)) == {claim.id: JobState.FAILED}
+    assert await reap_all(rig, reap_by(on_lease_lost, max_attempts=1)) == {
+        claim.id: JobState.FAILED
+    }
 
 
 async def test_the_jobs_own_budget_goes_before_that_of_its_kind(rig: Rig) -> None:
@@ -87,9 +86,12 @@ async def test_the_jobs_own_budget_goes_before_that_of_its_kind(rig: Rig) -> Non
         [NewJob("a", max_attempts=1), NewJob("a", max_attempts=2)]
     )
     await take(rig.engine, workers=2)
-    assert await reap_all(rig, by("requeue", 10)) == {less: JobState.FAILED, more: JobState.QUEUED}
+    assert await reap_all(rig, reap_by("requeue", 10)) == {
+        less: JobState.FAILED,
+        more: JobState.QUEUED,
+    }
     await take_one(rig.engine)
-    assert await reap_all(rig, by("requeue", 10)) == {more: JobState.FAILED}
+    assert await reap_all(rig, reap_by("requeue", 10)) == {more: JobState.FAILED}
 
 
 async def test_what_was_forgiven_is_not_held_against_a_job(rig: Rig) -> None:
@@ -98,9 +100,9 @@ async def test_what_was_forgiven_is_not_held_against_a_job(rig: Rig) -> None:
         claim = await take_one(rig.engine)
         await settle(rig.engine, ending(claim, JobState.QUEUED, forgive=True))
     claim = await take_one(rig.engine)
-    assert await reap_all(rig, by("requeue", 2)) == {claim.id: JobState.QUEUED}
+    assert await reap_all(rig, reap_by("requeue", 2)) == {claim.id: JobState.QUEUED}
     await take_one(rig.engine)
-    assert await reap_all(rig, by("requeue", 2)) == {claim.id: JobState.FAILED}
+    assert await reap_all(rig, reap_by("requeue", 2)) == {claim.id: JobState.FAILED}
 
 
 async def test_each_kind_has_its_rule_and_unknown_ones_the_default(rig: Rig) -> None:
@@ -117,7 +119,7 @@ async def test_a_reap_ends_no_more_than_its_batch(rig: Rig) -> None:
     await put(rig.engine, *[0] * 7)
     await take(rig.engine, workers=7)
     rig.pass_time(LEASE_SECONDS + 1)
-    sizes = [len(await rig.engine.leases.reap(by("requeue", batch=3))) for _ in range(4)]
+    sizes = [len(await rig.engine.leases.reap(reap_by("requeue", batch=3))) for _ in range(4)]
     assert sizes == [3, 3, 1, 0]
 
 
@@ -125,14 +127,14 @@ async def test_a_paused_or_ended_job_has_no_lease_to_lose(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     first, second = await take(rig.engine, workers=2)
     await settle(rig.engine, ending(first), ending(second, JobState.PAUSED))
-    assert await reap_all(rig, by("fail")) == {}
+    assert await reap_all(rig, reap_by("fail")) == {}
 
 
 async def test_a_job_that_loses_every_lease_ends_with_all_its_attempts_listed(rig: Rig) -> None:
     (job_id,) = await put(rig.engine, 0)
     for _ in range(4):
         await take_one(rig.engine)
-        await reap_all(rig, by("requeue", 4))
+        await reap_all(rig, reap_by("requeue", 4))
     record = await look(rig, job_id)
     assert record.state is JobState.FAILED
     assert [one.attempt for one in record.attempts] == [1, 2, 3, 4]

@@ -6,19 +6,10 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.leases import Claim, Hold, ProgressNote, ReapRequest, ReapRule
+from musterd.store.leases import Claim, Hold, ProgressNote
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from tests.contract.rigs import (
-    Rig,
-    closing_engine,
-    ending,
-    look,
-    put,
-    settle,
-    state_of,
-    take,
-    take_one,
-)
+from tests.contract.job_tools import ending, look, put, reap_by, settle, state_of, take, take_one
+from tests.contract.rigs import Rig, closing_engine
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 STOPS = [(Action.CANCEL, JobState.CANCELED), (Action.PAUSE, JobState.PAUSED)]
@@ -107,7 +98,7 @@ async def test_no_reap_loses_a_request(rig: Rig, action: Action, end: JobState, 
     claim = await running(rig)
     await rig.engine.control.apply(action, claim.id)
     rig.pass_time(60)
-    (reaped,) = await rig.engine.leases.reap(ReapRequest({}, ReapRule(rule, 1), 10))
+    (reaped,) = await rig.engine.leases.reap(reap_by(rule, 1, 10))
     assert reaped.state is end
     record = await look(rig, claim.id)
     assert (record.state, record.request) == (end, None)

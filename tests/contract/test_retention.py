@@ -4,6 +4,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import job_object
 from musterd.store.retention import Ages, RetentionTask
+from tests.contract.job_tools import ending, put, settle, take_one
 from tests.contract.retention_tools import (
     HOUR,
     NEVER,
@@ -18,17 +19,7 @@ from tests.contract.retention_tools import (
     told,
     walk,
 )
-from tests.contract.rigs import (
-    START,
-    PostgresRig,
-    Rig,
-    SqliteRig,
-    closing_engine,
-    ending,
-    put,
-    settle,
-    take_one,
-)
+from tests.contract.rigs import START, PostgresRig, Rig, SqliteRig, closing_engine
 
 HOOK = "https://hooks.example/retention"
 

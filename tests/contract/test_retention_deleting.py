@@ -12,6 +12,7 @@ from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.report import job_object
 from musterd.store.retention import MESSAGES_KEPT_SECONDS, Ages, Kept, RetentionTask
+from tests.contract.job_tools import put
 from tests.contract.retention_tools import (
     HOUR,
     C,
@@ -25,7 +26,7 @@ from tests.contract.retention_tools import (
     told,
     walk,
 )
-from tests.contract.rigs import Rig, SqliteRig, closing_engine, put
+from tests.contract.rigs import Rig, SqliteRig, closing_engine
 
 HOOK = "https://hooks.example/retention"
 

@@ -10,8 +10,9 @@ import pytest
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import Ages, RetentionTask
+from tests.contract.job_tools import ending, settle, take
 from tests.contract.retention_tools import HOUR, C, F, S, message, recounted, told, walk
-from tests.contract.rigs import Rig, ending, settle, take
+from tests.contract.rigs import Rig
 
 STEPS = 60
 STALE = Ages({S: HOUR, F: HOUR, C: HOUR}, {"kept": {S: HOUR, F: 2 * HOUR, C: None}})

@@ -10,8 +10,9 @@ from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.report import job_object
 from musterd.store.schedules import Firing, ScheduleRecord
 from musterd.store.words import time_text
+from tests.contract.job_tools import ending, settle, take, take_one
 from tests.contract.phase_tools import look
-from tests.contract.rigs import Rig, closing_engine, ending, settle, take, take_one
+from tests.contract.rigs import Rig, closing_engine
 
 MINUTE = timedelta(minutes=1)
 

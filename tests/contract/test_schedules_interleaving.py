@@ -17,12 +17,8 @@ from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
 from musterd.store.postgres.exchanges import settlement_params
 from musterd.store.schedules import Firing
-from tests.contract.rigs import (
-    Rig,
-    ending,
-    settle,
-    take_one,
-)
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import Rig
 from tests.contract.sessions import (
     Connection,
     Running,

@@ -11,7 +11,8 @@ from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import Claim, Ends, Successes
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import Rig, ending, ids, moment_of, put, settle, state_of, take, take_one
+from tests.contract.job_tools import ending, ids, moment_of, put, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 from tests.contract.target_tools import put_target, take_all
 
 ERROR = '{"type": "Boom", "message": "it broke"}'

@@ -11,21 +11,12 @@ import pytest
 from musterd.store.errors import InputRefused
 from musterd.store.events import Event
 from musterd.store.jobs import NewJob
-from musterd.store.leases import (
-    Claim,
-    ClaimRequest,
-    Ends,
-    Exchange,
-    Hold,
-    ProgressNote,
-    ReapRequest,
-    ReapRule,
-    Successes,
-)
+from musterd.store.leases import Claim, ClaimRequest, Ends, Exchange, Hold, ProgressNote, Successes
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import KindRule
 from tests.contract.event_tools import everything
-from tests.contract.rigs import Rig, ending, look, put, settle, state_of, take, take_one
+from tests.contract.job_tools import ending, look, put, reap_by, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 
 
 async def succeed(
@@ -212,7 +203,7 @@ async def test_a_reaped_job_is_not_ended(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.expire(claim.id)
-    await rig.engine.leases.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
+    await rig.engine.leases.reap(reap_by("requeue", 9, 10))
     assert (await succeed(rig, claim)).rejected == {claim.id}
     assert await state_of(rig.engine, claim.id) is JobState.QUEUED
 

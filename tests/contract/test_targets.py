@@ -4,16 +4,8 @@ import pytest
 
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from tests.contract.rigs import (
-    Rig,
-    ending,
-    ids,
-    put,
-    settle,
-    state_of,
-    take,
-    visit,
-)
+from tests.contract.job_tools import ending, ids, put, settle, state_of, take, visit
+from tests.contract.rigs import Rig
 from tests.contract.target_tools import check, one_of, put_target, rule, runs_next, take_all
 
 RELEASED = AttemptOutcome.RELEASED

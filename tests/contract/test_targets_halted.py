@@ -4,7 +4,8 @@ import pytest
 
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import Rig, ending, ids, settle, state_of, take, take_one
+from tests.contract.job_tools import ending, ids, settle, state_of, take, take_one
+from tests.contract.rigs import Rig
 from tests.contract.target_tools import check, one_of, put_target, runs_next, take_all
 
 

@@ -24,7 +24,8 @@ from musterd.store.postgres.leases import reap_params
 from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.statements import Params, fill, texts
 from musterd.store.sqlfiles import load_statements
-from tests.contract.rigs import LEASE_SECONDS, SCHEMA, PostgresRig, ending
+from tests.contract.job_tools import ending
+from tests.contract.rigs import LEASE_SECONDS, SCHEMA, PostgresRig
 from tests.contract.sessions import migrate
 from tests.contract.target_tools import check, rule
 from tests.fix_postgres import FreshDatabase

@@ -7,7 +7,8 @@ import pytest
 
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action
-from tests.contract.rigs import PostgresRig, Rig, ending, ids, put, settle
+from tests.contract.job_tools import ending, ids, put, settle
+from tests.contract.rigs import PostgresRig, Rig
 from tests.contract.target_tools import check, put_target, take_all
 
 

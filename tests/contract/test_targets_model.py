@@ -9,7 +9,8 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, Settlement
 from musterd.store.lifecycle import EFFECTS, Action, JobState
 from tests.contract import target_tools as tools
-from tests.contract.rigs import Rig, ending, ids, settle
+from tests.contract.job_tools import ending, ids, settle
+from tests.contract.rigs import Rig
 
 STEPS = {"sqlite": 1000, "postgresql": 400}
 TARGETS = ("t", "u", "v", None)

@@ -13,7 +13,8 @@ from musterd.store.engine import Engine
 from musterd.store.jobs import JobFilter
 from musterd.store.leases import Claim, Ends
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import PostgresRig, Rig, closing_engine, ending, opened, visit
+from tests.contract.job_tools import ending, visit
+from tests.contract.rigs import PostgresRig, Rig, closing_engine, opened
 from tests.contract.target_tools import check, put_target, rows_of, take_all
 from tests.fix_postgres import FreshDatabase
 

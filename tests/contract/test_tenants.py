@@ -21,7 +21,8 @@ from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.jobs import NewJob
 from musterd.store.opening import Stores
 from musterd.store.queue import IdleCheck
-from tests.contract.rigs import closing_engine, put, take
+from tests.contract.job_tools import put, take
+from tests.contract.rigs import closing_engine
 from tests.fix_postgres import FreshDatabase
 from tests.support.beats import beat_of
 

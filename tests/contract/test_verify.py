@@ -16,7 +16,8 @@ from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from tests.contract.rigs import PostgresRig, Rig, ending, put, settle, take, take_one
+from tests.contract.job_tools import ending, put, settle, take, take_one
+from tests.contract.rigs import PostgresRig, Rig
 
 OUTCOMES = (
     (JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED),

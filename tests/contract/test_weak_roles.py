@@ -25,19 +25,8 @@ from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseStart
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.migrating import apply_roles, role_names
-from tests.contract.rigs import (
-    LEASE_SECONDS,
-    OPTIONS,
-    SCHEMA,
-    PostgresRig,
-    closing_engine,
-    ending,
-    opened,
-    put,
-    state_of,
-    take,
-    visit,
-)
+from tests.contract.job_tools import ending, put, state_of, take, visit
+from tests.contract.rigs import LEASE_SECONDS, OPTIONS, SCHEMA, PostgresRig, closing_engine, opened
 from tests.contract.target_tools import put_target, take_all
 from tests.contract.test_hints import enqueue_and_hear, listening
 from tests.fix_postgres import FreshDatabase

@@ -4,15 +4,15 @@ reason shows.
 
 import pytest
 
-from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
-from tests.contract.rigs import LEASE_SECONDS, Rig, ending, ids, settle, take, take_one
+from tests.contract.job_tools import ending, ids, reap_by, settle, take, take_one
+from tests.contract.rigs import LEASE_SECONDS, Rig
 from tests.support.beats import live_node
 
-REAP = ReapRequest({}, ReapRule("requeue", 4), 100)
+REAP = reap_by("requeue", 4, 100)
 
 
 async def test_of_a_job_that_is_not_there_nothing_is_said(rig: Rig) -> None:

@@ -3,7 +3,8 @@
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
-from tests.contract.rigs import Rig, ending, ids, put, settle, visit
+from tests.contract.job_tools import ending, ids, put, settle, visit
+from tests.contract.rigs import Rig
 from tests.support.beats import live_node
 
 MEASURED = {"report": KnownKind(None, None, 100, 10.0, 0.0)}

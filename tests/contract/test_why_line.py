@@ -12,11 +12,12 @@ from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
 from tests.contract.asking import ask, codes, first
-from tests.contract.rigs import Rig, ending, ids, put, settle, take, visit
+from tests.contract.job_tools import ending, ids, put, reap_by, settle, take, visit
+from tests.contract.rigs import Rig
 from tests.contract.target_tools import put_target, take_all
 from tests.support.beats import live_node
 
-REAP = ReapRequest({}, ReapRule("requeue", 4), 100)
+REAP = reap_by("requeue", 4, 100)
 
 
 # -- limits

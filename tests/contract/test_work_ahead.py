@@ -15,7 +15,8 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import Delivery
 from musterd.store.queue import WORK_BOUND
-from tests.contract.rigs import SCHEMA, PostgresRig, Rig, ending, put, settle, take, visit
+from tests.contract.job_tools import ending, put, settle, take, visit
+from tests.contract.rigs import SCHEMA, PostgresRig, Rig
 
 HORIZON_SECONDS = 30.0
 URL = "https://example.com/hook"

@@ -130,16 +130,13 @@ def test_a_database_that_is_away_is_waited_for_and_named(
 ) -> None:
     with server_home.daemon(*options) as daemon:
         daemon.wait_until_ready()
-        postgres.stop()
-        try:
+        with postgres.down():
             assert server_home.call("enqueue", "noop").code == 69
             eventually(lambda: ask(daemon.address, "/readyz").status == 503)
             found = server_home.call("status", "--set", daemon.listen)
             assert found.code == 69
             assert "TROUBLE unreachable" in found.out + found.err
             assert daemon.process.poll() is None
-        finally:
-            postgres.start()
         assert server_home.call("enqueue", "noop", "--wait").code == 0
 
 

@@ -123,12 +123,10 @@ def test_a_socket_of_the_file_system_serves_the_same(home: Home, tmp_path: Path)
 def test_a_store_that_is_gone_is_503_until_it_is_back(
     server_home: Home, postgres: PostgresServer
 ) -> None:
-    home = server_home
-    with home.daemon() as daemon:
+    with server_home.daemon() as daemon:
         daemon.wait_until_ready()
         assert post(daemon, "/jobs", {"kind": "noop"}).status == 201
-        postgres.stop()
-        try:
+        with postgres.down():
             for answer in (
                 post(daemon, "/jobs", {"kind": "noop"}),
                 ask(daemon.address, "/jobs"),
@@ -140,7 +138,5 @@ def test_a_store_that_is_gone_is_503_until_it_is_back(
             eventually(lambda: ask(daemon.address, "/readyz").status == 503)
             # Counts may be a second old.
             eventually(lambda: ask(daemon.address, "/status").json["counts"] is None)
-        finally:
-            postgres.start()
         eventually(lambda: ask(daemon.address, "/jobs/1").status == 200)
         assert post(daemon, "/jobs", {"kind": "noop"}).status == 201

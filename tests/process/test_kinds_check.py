@@ -79,30 +79,17 @@ def reason(home: Home, folder: Path, keys: str, *options: str) -> Any:
 
 def test_what_can_run_is_said_to(home: Home, shop: Path) -> None:
     kinds = """
-        [kinds.a]
-        python = "good:plain"
-        [kinds.b]
-        python = "good:coroutine"
-        [kinds.c]
-        python = "good:coroutine"
-        isolation = "task"
-        [kinds.d]
-        python = "good:plain"
-        isolation = "thread"
-        [kinds.e]
-        python = "good:partly"
-        [kinds.f]
-        python = "good:instance"
-        isolation = "task"
-        [kinds.g]
-        python = "config:mine"
-        [kinds.h]
-        python = "prints:f"
-        [kinds.i]
-        command = ["cat"]
-        cwd = "."
-        [kinds.j]
-        http = { url = "http://127.0.0.1:1/", header_files = { X-Key = "key" } }
+        [kinds]
+        a = { python = "good:plain" }
+        b = { python = "good:coroutine" }
+        c = { python = "good:coroutine", isolation = "task" }
+        d = { python = "good:plain", isolation = "thread" }
+        e = { python = "good:partly" }
+        f = { python = "good:instance", isolation = "task" }
+        g = { python = "config:mine" }
+        h = { python = "prints:f" }
+        i = { command = ["cat"], cwd = "." }
+        j = { http = { url = "http://127.0.0.1:1/", header_files = { X-Key = "key" } } }
     """
     (shop / "key").write_text("s3cret\n")
     done = check(home, shop, kinds)

@@ -36,14 +36,11 @@ def test_a_store_that_is_gone_keeps_no_page_waiting(
     with home.daemon() as daemon:
         daemon.wait_until_ready()
         assert home.call("enqueue", "noop", "--wait").code == 0
-        postgres.stop()
-        try:
+        with postgres.down():
             for path in VIEWS[:-1]:
                 # The best of a few: the machine has others to serve.
                 tries = [timed(daemon.address, path) for _ in range(3)]
                 assert min(seconds for _, seconds in tries) < 1.0, path
                 assert all(SAID in answer.text for answer, _ in tries), path
-        finally:
-            postgres.start()
         eventually(lambda: SAID not in ask(daemon.address, "/", HTML).text)
         assert ask(daemon.address, "/ui/jobs/1", HTML).status == 200

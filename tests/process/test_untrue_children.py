@@ -15,10 +15,9 @@ from tests.support.command import Daemon, Home, eventually, kinds_in
 
 USER = Path(__file__).parents[1] / "runners" / "user"
 KINDS = """
-[kinds.echo]
-python = "untrue:echo"
-[kinds.forks]
-python = "untrue:fork_that_comes_back"
+[kinds]
+echo = { python = "untrue:echo" }
+forks = { python = "untrue:fork_that_comes_back" }
 [kinds.says]
 python = "untrue:says"
 retryable = true

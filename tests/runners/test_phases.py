@@ -30,7 +30,7 @@ from musterd.workers.outcome import Outcome
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.worker import attempt
-from tests.contract.rigs import take_one
+from tests.contract.job_tools import take_one
 from tests.runners.rig import python_kind, some_tools
 from tests.support.desks import make_desk
 from tests.support.http_calls import answer

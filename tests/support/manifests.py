@@ -39,6 +39,21 @@ def check_manifest(found: dict[str, Any], version: str) -> None:
     schemas.validate(found, version, strict=True)
 
 
+def autoscaler(scaled: dict[str, Any], replicas_min: int) -> dict[str, Any]:
+    """The HorizontalPodAutoscaler that KEDA makes of the `spec` of a ScaledObject."""
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "musterd"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "musterd"},
+            "minReplicas": replicas_min,
+            "maxReplicas": scaled["maxReplicaCount"],
+            "behavior": scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"],
+        },
+    }
+
+
 def manifest(kind: str) -> dict[str, Any]:
     """The one of this kind."""
     found = [one for path in KUBERNETES.rglob("*.yaml") for one in documents(path)]

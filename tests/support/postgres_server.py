@@ -130,6 +130,15 @@ class PostgresServer:
         """Ends all sessions and stops (`pg_ctl stop -m fast`). Nothing if it is down."""
         self._end(signal.SIGINT)
 
+    @contextlib.contextmanager
+    def down(self) -> Generator[None]:
+        """Is down meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
     def restart(self) -> None:
         """Stops and starts again on the same port."""
         self.stop()

@@ -7,25 +7,25 @@ from tests.checker.examples.story import LEASE_SECONDS, NORTH, SOUTH, Story, bre
 SOON = {"read_back": 3}
 
 
-def claim_unheard(h: Story, job: int, token: str) -> None:
-    call = h.call("claim", NORTH, token=token, lease_seconds=LEASE_SECONDS)
-    h.commit(call, jobs=[{"job": job, "attempt": 1}])
+def claim_unheard(h: Story) -> None:
+    """Job 1, whose claim is without a reply."""
+    h.make(1)
+    call = h.call("claim", NORTH, token="a", lease_seconds=LEASE_SECONDS)
+    h.commit(call, jobs=[{"job": 1, "attempt": 1}])
     h.reply(call, "unknown")
 
 
 @breaks("M2", bounds=SOON)
 def nobody_asks_for_a_claim_without_a_reply(h: Story) -> None:
-    h.make(1)
+    claim_unheard(h)
     h.make(2)
-    claim_unheard(h, 1, "a")
     h.wait(4)
     h.claim(2, "b")
 
 
 @breaks("M2", bounds=SOON)
 def another_claim_is_asked_for(h: Story) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.do("read_back", NORTH, {"jobs": []}, token="b")
     h.wait(4)
     h.do("read_back", NORTH, {"jobs": []}, token="c")
@@ -33,8 +33,7 @@ def another_claim_is_asked_for(h: Story) -> None:
 
 @breaks("M2", bounds=SOON)
 def it_stood_still_and_then_asks_for_other_things(h: Story) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.freeze(4)
     h.wait(4)
     h.do("claim", NORTH, {"jobs": []}, token="b", lease_seconds=LEASE_SECONDS)
@@ -45,8 +44,7 @@ def ask_for_something_else(h: Story) -> None:
 
 
 def ask_in_vain(h: Story, status: str) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.reply(h.call("read_back", NORTH, token="a"), status)
 
 
@@ -78,8 +76,7 @@ def it_is_asked_for_until_there_is_an_answer(h: Story) -> None:
 
 @legal(bounds=SOON)
 def a_claim_without_a_reply_is_asked_for(h: Story) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.wait(2)
     h.do("read_back", NORTH, {"jobs": [{"job": 1, "attempt": 1}]}, token="a")
     h.wait(4)
@@ -88,8 +85,7 @@ def a_claim_without_a_reply_is_asked_for(h: Story) -> None:
 
 @legal(bounds=SOON)
 def it_is_asked_for_as_soon_as_its_node_goes_on(h: Story) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.freeze(9)
     call = h.call("read_back", NORTH, token="a")
     h.reply(call, "unknown")
@@ -97,8 +93,7 @@ def it_is_asked_for_as_soon_as_its_node_goes_on(h: Story) -> None:
 
 @legal(bounds=SOON)
 def whoever_claimed_has_ended(h: Story) -> None:
-    h.make(1)
-    claim_unheard(h, 1, "a")
+    claim_unheard(h)
     h.note("process", what="ended", node="north", children=0)
     h.note("process", what="started", node="north")
     h.wait(9)

@@ -10,9 +10,17 @@ import pytest
 
 from musterd.config.load import load
 from musterd.store.jobs import NewJob
-from tests.contract.rigs import PostgresRig, opened, take
+from tests.contract.job_tools import take
+from tests.contract.rigs import PostgresRig, opened
 from tests.fix_postgres import FreshDatabase
-from tests.support.manifests import DEPLOY, KUBERNETES, check_manifest, documents, manifest
+from tests.support.manifests import (
+    DEPLOY,
+    KUBERNETES,
+    autoscaler,
+    check_manifest,
+    documents,
+    manifest,
+)
 from tests.support.metric_pages import exported
 
 KEDA = DEPLOY / "keda"
@@ -53,18 +61,8 @@ def test_a_sample_scales_the_deployment_with_keys_that_keda_knows(name: str) -> 
     assert trigger["metadata"].keys() == TRIGGER_KEYS[trigger["type"]]
     assert all(isinstance(value, str) for value in trigger["metadata"].values())
     assert trigger["metricType"] == "AverageValue"
-    scaler = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "musterd"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "musterd"},
-            "minReplicas": max(1, spec["minReplicaCount"]),  # from 0 to 1 it is KEDA itself
-            "maxReplicas": spec["maxReplicaCount"],
-            "behavior": spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"],
-        },
-    }
-    check_manifest(scaler, "1.33")
+    # From 0 to 1 it is KEDA itself.
+    check_manifest(autoscaler(spec, max(1, spec["minReplicaCount"])), "1.33")
 
 
 def test_one_rises_from_nothing_and_the_other_asks_a_pod() -> None:

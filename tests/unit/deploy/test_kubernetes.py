@@ -17,6 +17,7 @@ from tests.support.command import Home
 from tests.support.manifests import (
     DEPLOY,
     KUBERNETES,
+    autoscaler,
     check_manifest,
     document,
     documents,
@@ -70,18 +71,7 @@ def test_kubernetes_takes_it(found: dict[str, Any], version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kubernetes_takes_what_keda_hands_on(version: str) -> None:
     spec = manifest("ScaledObject")["spec"]
-    scaler = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "musterd"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "musterd"},
-            "minReplicas": spec["minReplicaCount"],
-            "maxReplicas": spec["maxReplicaCount"],
-            "behavior": spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"],
-        },
-    }
-    check_manifest(scaler, version)
+    check_manifest(autoscaler(spec, spec["minReplicaCount"]), version)
 
 
 @pytest.mark.parametrize("kind", KEYS)

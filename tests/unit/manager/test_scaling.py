@@ -8,15 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.config.scaling import PolicyName
-from musterd.manager.scaling.decision import (
-    Memory,
-    Others,
-    Plan,
-    ScalingPolicy,
-    Situation,
-    decide,
-    raw_wish,
-)
+from musterd.manager.scaling.decision import Memory, Others, Plan, ScalingPolicy, Situation, decide
 from tests.support.traces import SHIPPED as POLICY
 
 NOW = 1000.0
@@ -44,8 +36,12 @@ found = st.builds(Situation, st.none() | counts, counts, st.integers(0, 20))
 walks = st.lists(st.tuples(st.none() | counts, counts), min_size=1, max_size=40)
 
 
+def plan_of(seen: Situation, policy: ScalingPolicy = POLICY, memory: Memory = FRESH) -> Plan:
+    return decide(seen, memory, policy, NOW)[0]
+
+
 def wish_of(due: int, busy: int, size: int, policy: ScalingPolicy = POLICY) -> Plan:
-    return decide(Situation(due, busy, size), FRESH, policy, NOW)[0]
+    return plan_of(Situation(due, busy, size), policy)
 
 
 @pytest.mark.parametrize(
@@ -202,9 +198,10 @@ def test_the_memory_stays_small() -> None:
 
 def test_only_the_share_of_what_is_due_is_wished_for() -> None:
     others = Others(free=6, before=0)
-    assert raw_wish(Situation(7, 2, 2), POLICY) == 9
-    assert raw_wish(Situation(6, 2, 2, others), POLICY) == 2 + 3
-    assert raw_wish(Situation(7, 2, 2, others, overdue=True), POLICY) == 2 + 4
-    assert raw_wish(Situation(7, 8, 8, others), POLICY) == 8
-    assert raw_wish(Situation(6, 2, 2, others), attrs.evolve(POLICY, policy="depth")) == 3
-    assert raw_wish(Situation(None, 2, 2, others), POLICY) is None
+    assert plan_of(Situation(7, 2, 2)).raw_wish == 9
+    assert plan_of(Situation(6, 2, 2, others)).raw_wish == 2 + 3
+    assert plan_of(Situation(7, 2, 2, others, overdue=True)).raw_wish == 2 + 4
+    assert plan_of(Situation(7, 8, 8, others)).raw_wish == 8
+    by_depth = attrs.evolve(POLICY, policy="depth")
+    assert plan_of(Situation(6, 2, 2, others), by_depth).raw_wish == 3
+    assert plan_of(Situation(None, 2, 2, others)).raw_wish is None

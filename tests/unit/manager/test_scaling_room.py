@@ -11,19 +11,11 @@ from musterd.manager.scaling.decision import (
     Plan,
     ScalingPolicy,
     Situation,
-    decide,
-    raw_wish,
     useful_size,
     useful_wish,
 )
 from tests.support.traces import SHIPPED as POLICY
-from tests.unit.manager.test_scaling import NOW, counts, policies
-
-FRESH = Memory()
-
-
-def plan_of(seen: Situation, policy: ScalingPolicy = POLICY) -> Plan:
-    return decide(seen, FRESH, policy, NOW)[0]
+from tests.unit.manager.test_scaling import NOW, counts, plan_of, policies
 
 
 def bounded(most: int | None, allowance: int | None = None) -> ScalingPolicy:
@@ -101,7 +93,7 @@ def test_nodes_together_grow_by_the_room_there_is(room: int, nodes: list[tuple[i
 
 def test_a_bound_that_was_lowered_counts_at_once() -> None:
     memory = Memory(shrank_at=NOW - 1, wishes=((NOW - 1, 8),))
-    plan, _ = decide(Situation(50, 8, 8, room=0), memory, bounded(3), NOW)
+    plan = plan_of(Situation(50, 8, 8, room=0), bounded(3), memory)
     assert plan == Plan(58, 3, "max_running")
 
 
@@ -112,7 +104,7 @@ def test_without_an_observation_the_crew_stays_within_what_may_run() -> None:
 
 def test_beside_other_tenants_nothing_is_asked_for_that_could_not_run() -> None:
     seen = Situation(100, 2, 2, room=3)
-    assert (raw_wish(seen, bounded(20)), useful_wish(seen, bounded(20))) == (102, 5)
+    assert (plan_of(seen, bounded(20)).raw_wish, useful_wish(seen, bounded(20))) == (102, 5)
     assert useful_wish(Situation(None, 2, 4), bounded(20)) == 4
     # What the others leave is then what was asked for: they are not blamed.
     assert plan_of(seen, bounded(20, allowance=5)).limited_by == "max_running"

@@ -72,30 +72,26 @@ async def test_a_claim_under_a_limit_comes_by_what_was_in_hand_of_its_kind_only(
 
 
 async def test_what_is_put_before_a_mark_is_found_a_moment_later(rig: PostgresRig) -> None:
-    claims = rig.engine.leases.exchange
-    await claims(Ends(), a_request())
+    await _claimed(rig, BATCH)
     rig.raw(
         "insert into job_rows (kind, priority, run_at) values ('early', 1, '2001-01-01');"
         "insert into job_rows (kind, priority) values ('urgent', 9)"
     )
-    at_once = await claims(Ends(), a_request())
-    kinds = [one.kind for one in at_once.claims]
+    kinds = [one.kind for one in await _claimed(rig, BATCH)]
     assert kinds[:2] == ["urgent", "next"]
     assert "early" not in kinds
     await trio.sleep(ALL_SECONDS)
     assert (await rig.engine.queue.observe(5000)).due > 0  # the supervisor looks at all
-    later = await claims(Ends(), a_request())
-    assert later.claims[0].kind == "early"
+    assert (await _claimed(rig, BATCH))[0].kind == "early"
 
 
 async def test_a_job_that_is_committed_a_little_late_is_found_at_once(rig: PostgresRig) -> None:
-    claims = rig.engine.leases.exchange
-    await claims(Ends(), a_request())
+    await _claimed(rig, BATCH)
     rig.raw(
         "insert into job_rows (kind, priority, run_at)"
         " select 'late', 1, min(run_at) - interval '0.2 s' from job_rows where kind = 'next'"
     )
-    assert (await claims(Ends(), a_request())).claims[0].kind == "late"
+    assert (await _claimed(rig, BATCH))[0].kind == "late"
 
 
 async def test_the_next_job_of_a_target_is_claimed_though_its_place_is_old(

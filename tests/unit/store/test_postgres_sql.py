@@ -13,7 +13,8 @@ from musterd.config.job_options import NAMES, OPTIONS, JobOption
 from musterd.store.lifecycle import EFFECTS, Action, JobState
 from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 from musterd.store.report import control_refusal
-from tests.contract.rigs import PostgresRig, ending, opened, settle, take_one
+from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.rigs import PostgresRig, opened
 from tests.contract.test_laws import bring_to
 
 FUNCTIONS = (

@@ -20,7 +20,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Ends, Successes
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
-from tests.contract.rigs import ending, ids, settle, state_of, take
+from tests.contract.job_tools import ending, ids, settle, state_of, take
 
 
 def make(path: Path | str, **options: Any) -> SqliteEngine:

@@ -14,16 +14,7 @@ from trio.testing import MockClock
 from musterd.config.settings import lease_plan
 from musterd.store.errors import InputRefused, OutcomeUnknown
 from musterd.store.jobs import NewJob
-from musterd.store.leases import (
-    Claim,
-    ClaimRequest,
-    Ends,
-    Exchange,
-    ReapRequest,
-    ReapRule,
-    Settlement,
-    Verdict,
-)
+from musterd.store.leases import Claim, ClaimRequest, Ends, Exchange, Settlement, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Hint
 from musterd.store.sqlite.engine import SqliteEngine
@@ -33,6 +24,7 @@ from musterd.workers.claiming.held import Held, Seat
 from musterd.workers.idleness import listen
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.outcome import Contained, released
+from tests.contract.job_tools import reap_by
 from tests.support.desks import Heard, be_brisk, make_desk
 from tests.support.faulty_engine import Fault, FaultyEngine, PartOverlay
 from tests.support.stage import live_settings
@@ -83,11 +75,27 @@ class Small:
     loop: ExchangeLoop
     faults: list[Contained] = attrs.field(factory=list[Contained])
 
+    @property
+    def ended(self) -> list[tuple[int, JobState]]:
+        """Of each end that was written, the attempt and its state."""
+        return [(one.attempt, one.state) for one in self.heard.ended]
+
     async def ends(self) -> list[list[tuple[int, int]]]:
         """Of each visit that settled, once all is written."""
         self.loop.close()
         await self.loop.finished.wait()
         return [visit for visit in self.store.visits if visit]
+
+    async def begin(self) -> tuple[Desk, Seat, Held]:
+        """Gives the job to worker 1."""
+        seat = self.desk.open_seat(1)
+        return self.desk, seat, await _next(self.desk)
+
+    async def one_more(self) -> Held:
+        """Another job, enqueued and claimed."""
+        await self.engine.jobs.enqueue([NewJob("k")])
+        self.desk.hint()
+        return await _next(self.desk)
 
 
 @asynccontextmanager
@@ -147,17 +155,13 @@ async def test_two_ends_of_one_job_do_not_go_together(
 ) -> None:
     """What the store refuses it names by jobs: who had sent both could not tell which was meant."""
     del autojump_clock
-    desk, seat = small.desk, small.desk.open_seat(1)
-    first = await _next(desk)
+    desk, seat, first = await small.begin()
     small.store.faults["settle"].append(Fault("reply_lost"))
     desk.settle(seat, first, released("a test wants it"))
     second = await _next(desk)  # claimed by the visit whose reply was lost
     desk.settle(seat, second, SUCCESS)
     assert await small.ends() == [[(1, 1)], [(1, 1)], [(1, 2)]]
-    assert [(one.attempt, one.state) for one in small.heard.ended] == [
-        (1, JobState.QUEUED),
-        (2, JobState.SUCCEEDED),
-    ]
+    assert small.ended == [(1, JobState.QUEUED), (2, JobState.SUCCEEDED)]
     assert small.heard.stale == 0
 
 
@@ -166,14 +170,11 @@ async def test_an_end_that_is_held_up_is_tried_again_and_waited_for(
 ) -> None:
     """The worker goes on meanwhile, and a loop that is to end has it written first."""
     del autojump_clock
-    desk, seat = small.desk, small.desk.open_seat(1)
-    held = await _next(desk)
+    desk, seat, held = await small.begin()
     small.store.held_up.add(1)
     desk.settle(seat, held, SUCCESS)
     await trio.sleep(0.1)
-    await small.engine.jobs.enqueue([NewJob("k")])
-    desk.hint()
-    desk.settle(seat, await _next(desk), SUCCESS)
+    desk.settle(seat, await small.one_more(), SUCCESS)
     await trio.sleep(0.9)
     assert small.store.visits.count([(1, 1)]) == 4
     small.loop.close()
@@ -201,9 +202,7 @@ async def test_a_reply_that_breaks_costs_that_visit(
     assert [one.where for one in small.faults] == ["exchange"] * 2
     assert [one.id for one in small.heard.ended] == [1]
     assert small.heard.stale == 0
-    await small.engine.jobs.enqueue([NewJob("k")])
-    desk.hint()
-    assert (await _next(desk)).claim.id == 2
+    assert (await small.one_more()).claim.id == 2
 
 
 async def test_a_fault_after_a_claim_was_booked_hands_no_job_out_twice(
@@ -245,9 +244,7 @@ async def test_what_cannot_be_read_back_is_left_to_its_lease(
     with trio.move_on_after(5):
         await _next(small.desk)
     assert [one.where for one in small.faults] == ["exchange"] * 2
-    await small.engine.jobs.enqueue([NewJob("k")])
-    small.desk.hint()
-    assert (await _next(small.desk)).claim.id == 2
+    assert (await small.one_more()).claim.id == 2
 
 
 async def test_a_hint_that_breaks_costs_a_poll(autojump_clock: MockClock, small: Small) -> None:
@@ -280,13 +277,13 @@ async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
     desk, seat, other = small.desk, small.desk.open_seat(1), small.desk.open_seat(2)
     first = await _next(desk)
     await trio.sleep(31)
-    await small.engine.leases.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
+    await small.engine.leases.reap(reap_by("requeue"))
     desk.poll()
     second = await _next(desk)
     desk.settle(seat, first, SUCCESS)
     desk.settle(other, second, SUCCESS)
     assert await small.ends() == [[(1, 1)], [(1, 2)]]
-    assert [(one.attempt, one.state) for one in small.heard.ended] == [(2, JobState.SUCCEEDED)]
+    assert small.ended == [(2, JobState.SUCCEEDED)]
     assert small.heard.stale == 1
 
 
@@ -295,17 +292,16 @@ async def test_a_refused_end_keeps_nothing_of_what_was_refused(
 ) -> None:
     """Whichever of its values it is: the job ends all the same."""
     del autojump_clock
-    desk, seat = small.desk, small.desk.open_seat(1)
-    held = await _next(desk)
 
     def refuses(one: Settlement) -> bool:
         return one.error is None or (one.spent, one.log, one.percent, one.note) != (None,) * 4
 
     small.store.refuses = refuses
+    desk, seat, held = await small.begin()
     odd = SUCCESS._replace(spent='{"a": 1}', log="odd", percent=5.0, note="odd")
     desk.settle(seat, held, odd)
     await trio.sleep(5)
-    assert [(one.attempt, one.state) for one in small.heard.ended] == [(1, JobState.FAILED)]
+    assert small.ended == [(1, JobState.FAILED)]
     assert not small.heard.lost
 
 
@@ -313,8 +309,7 @@ async def test_an_end_that_no_store_takes_is_forgotten_with_its_lost_replies(
     autojump_clock: MockClock, small: Small
 ) -> None:
     del autojump_clock
-    desk, seat = small.desk, small.desk.open_seat(1)
-    held = await _next(desk)
+    desk, seat, held = await small.begin()
     uncertain: list[int] = []
 
     def refuses(_: Settlement) -> bool:
