@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, settled
@@ -153,13 +154,8 @@ class Carrier:
 
     def _found_out(self, first: Op, found: Op) -> Op:
         """A claim of which no reply came: it was carried out by the time that this shows it."""
-        return Op(
-            id=first.id,
-            name=first.name,
-            who=first.who,
-            call=first.call,
-            line=first.line,
-            asked=first.asked,
+        return replace(
+            first,
             result=found.result,
             done_line=found.done_line,
             lo=first.lo if self._world.commits else first.asked,

@@ -43,9 +43,13 @@ def ask_for_something_else(h: Story) -> None:
     h.do("claim", NORTH, {"jobs": []}, token="b", lease_seconds=LEASE_SECONDS)
 
 
+def ask_back(h: Story, status: str) -> None:
+    h.reply(h.call("read_back", NORTH, token="a"), status)
+
+
 def ask_in_vain(h: Story, status: str) -> None:
     claim_unheard(h)
-    h.reply(h.call("read_back", NORTH, token="a"), status)
+    ask_back(h, status)
 
 
 @breaks("M2", bounds=SOON)
@@ -87,8 +91,7 @@ def a_claim_without_a_reply_is_asked_for(h: Story) -> None:
 def it_is_asked_for_as_soon_as_its_node_goes_on(h: Story) -> None:
     claim_unheard(h)
     h.freeze(9)
-    call = h.call("read_back", NORTH, token="a")
-    h.reply(call, "unknown")
+    ask_back(h, "unknown")
 
 
 @legal(bounds=SOON)

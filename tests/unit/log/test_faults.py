@@ -17,12 +17,13 @@ class Desk:
 
     counted: list[Where] = attrs.field(factory=list[Where])
     lines: list[logging.LogRecord] = attrs.field(factory=list[logging.LogRecord])
+    reporter: FaultReporter = attrs.field(init=False)
 
-    def reporter(self) -> FaultReporter:
+    def __attrs_post_init__(self) -> None:
         log = logging.Logger("tests.faults")  # noqa: LOG001 - one for each test
         log.addFilter(self._take)
         metrics = SimpleNamespace(contained=self.counted.append)
-        return FaultReporter(cast(Any, SimpleNamespace(log=log, metrics=metrics)))
+        self.reporter = FaultReporter(cast(Any, SimpleNamespace(log=log, metrics=metrics)))
 
     def _take(self, line: logging.LogRecord) -> bool:
         self.lines.append(line)
@@ -45,9 +46,8 @@ async def test_a_lasting_fault_is_written_once_a_minute_and_counted(
 ) -> None:
     del autojump_clock
     desk = Desk()
-    reporter = desk.reporter()
     for _ in range(121):
-        reporter.contained(fault("hint"))
+        desk.reporter.contained(fault("hint"))
         await trio.sleep(1)
     assert FAULT_SECONDS == 60
     assert len(desk.counted) == 121
@@ -60,9 +60,8 @@ async def test_each_job_that_a_fault_costs_has_a_line(  # noqa: ASYNC124 - its c
 ) -> None:
     del autojump_clock
     desk = Desk()
-    reporter = desk.reporter()
     for job_id in (1, 2):
-        reporter.contained(fault("attempt", job_id))
+        desk.reporter.contained(fault("attempt", job_id))
     short = {"where": "attempt", "job_id": 2, "error": "KeyError: 'odd'"}
     assert desk.said() == [(True, {"where": "attempt", "job_id": 1}), (False, short)]
 
@@ -73,9 +72,8 @@ async def test_faults_of_other_sorts_are_written_in_full(  # noqa: ASYNC124 - it
     """As many as are remembered at most; the oldest is forgotten first."""
     del autojump_clock
     desk = Desk()
-    reporter = desk.reporter()
     for number in range(FAULTS_MAX + 1):
-        reporter.contained(Contained("child", f"kind{number}", None, KeyError()))
-    reporter.contained(Contained("child", "kind0", None, KeyError()))
-    reporter.contained(Contained("child", f"kind{FAULTS_MAX}", None, KeyError()))
+        desk.reporter.contained(Contained("child", f"kind{number}", None, KeyError()))
+    desk.reporter.contained(Contained("child", "kind0", None, KeyError()))
+    desk.reporter.contained(Contained("child", f"kind{FAULTS_MAX}", None, KeyError()))
     assert [has for has, _ in desk.said()] == [True] * (FAULTS_MAX + 2)
