@@ -38,7 +38,7 @@ class Site:
         return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser, None, None]:
     with chromium() as found:
         yield found

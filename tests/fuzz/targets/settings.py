@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -20,6 +21,7 @@ from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong
 
 SECRET = "hunter2"
+NAMES_A_FILE = re.compile(r"\w+_file = ")
 ABSENT = Path("/nonexistent/musterd.toml")
 VALUES = (
     *("0", "1", "-1", "3", "0.5", "1e3", "1e999", "nan", "inf", "-0", "0x10", "1_000", "9" * 40),
@@ -120,7 +122,8 @@ class Settings:
         text = as_text(loaded, origin=True)
         if tomli.loads(text) != as_tree(loaded, origin=False):
             raise Wrong("what is shown is not what is in effect")
-        if SECRET in text:
+        # The name of a file is no secret.
+        if any(SECRET in line for line in text.splitlines() if not NAMES_A_FILE.match(line)):
             raise Wrong("a secret is shown")
 
 
