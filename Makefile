@@ -10,8 +10,8 @@ PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$each && break; done)
 
-# One more than there are cores: many tests wait for daemons.
-TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
+# Twice as many as there are cores: many tests wait for daemons.
+TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2)
 
 # What `make prove` simulates: first seed, how many.
 PROVE_SEEDS ?= 1:1000
