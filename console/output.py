@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from math import ceil
 from typing import IO, Any, TextIO, TypeVar, cast
 
 import click
@@ -83,11 +82,6 @@ def bars(values: Sequence[int], highest: int) -> str:
     """One block per value; only zero looks empty."""
     top = len(BLOCKS) - 1
     return "".join(BLOCKS[-(-value * top // max(1, highest))] for value in values)
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that this share of all does not exceed; 0 if there are none."""
-    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 class StoreAwayNotice:

@@ -21,9 +21,9 @@ from musterd.config.load import SHIPPED_FILE, load, resolve_store_url
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, TenantWorkers
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.output import quantile
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.model.figures import quantile
 from musterd.manager.node.process import collect_seldom
 from musterd.store.client import Client
 from musterd.store.errors import NoSuchJob, StoreError

@@ -1,3 +1,3 @@
-"""Simulates what other settings would have made of past jobs, with the supervisor's own decisions
-(`manager/scaling/decision.py`) on a virtual clock. All but `verb` is pure.
+"""The verbs that show what other settings would have made of past jobs (`manager/model`): they read
+a trace, run it, search, and report. All but `verb` is pure.
 """

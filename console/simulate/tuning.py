@@ -11,15 +11,11 @@ import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
-from musterd.console.output import Columns, quantile, table_of
-from musterd.console.simulate.model import (
-    Figures,
-    ModelSettings,
-    figures_object,
-    figures_of,
-    simulate,
-)
-from musterd.console.simulate.trace import PLACES, Trace, trace_lines, trace_object
+from musterd.console.output import Columns, table_of
+from musterd.console.simulate.showing import trace_lines, trace_object
+from musterd.manager.model.figures import PLACES, Figures, figures_object, figures_of, quantile
+from musterd.manager.model.simulation import ModelSettings, simulate
+from musterd.manager.model.trace import Trace
 from musterd.store.words import count_text, duration_text
 
 SIMULATIONS_MAX = 40

@@ -16,17 +16,12 @@ from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
 from musterd.console.output import Complaint, Exit, bars, complain, live_line
-from musterd.console.simulate.model import (
-    Figures,
-    ModelSettings,
-    Run,
+from musterd.console.simulate.showing import (
     changed_settings,
-    figures_object,
-    figures_of,
     settings_object,
+    trace_lines,
+    trace_object,
 )
-from musterd.console.simulate.model import simulate as run_trace
-from musterd.console.simulate.trace import Trace, TraceReader, trace_lines, trace_object, waits_of
 from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
 from musterd.console.simulate.tuning import tune as search
 from musterd.console.verbs.events import (
@@ -38,6 +33,11 @@ from musterd.console.verbs.events import (
     read_since,
     source_option,
 )
+from musterd.manager.model.figures import Figures, figures_object, figures_of, waits_of
+from musterd.manager.model.reading import TraceReader
+from musterd.manager.model.simulation import ModelSettings, Run
+from musterd.manager.model.simulation import simulate as run_trace
+from musterd.manager.model.trace import Trace
 from musterd.manager.scaling.candidate import candidate_of
 from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine

@@ -18,11 +18,12 @@ from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import LiveLine, live_line, quantile, say
+from musterd.console.output import LiveLine, live_line, say
 from musterd.console.verbs.status import live_status, status_line
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.log import set_up_log
 from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.model.figures import quantile
 from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob

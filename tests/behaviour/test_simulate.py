@@ -11,9 +11,9 @@ import attrs
 import pytest
 import trio
 
-from musterd.console.simulate.model import Run, simulate
-from musterd.console.simulate.trace import Trace
 from musterd.console.simulate.verb import model_settings
+from musterd.manager.model.simulation import Run, simulate
+from musterd.manager.model.trace import Trace
 from tests.support.stage import Node, Stage, kind, until
 from tests.support.stage_idle_scan import EPOCH
 from tests.support.traces import trace_from

@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
-from musterd.console.simulate.model import ModelSettings
-from musterd.console.simulate.trace import NONE, Trace, TraceReader
+from musterd.manager.model.reading import TraceReader
+from musterd.manager.model.simulation import ModelSettings
+from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.manager.scaling.latency import Promises
 from musterd.store.events import EventLog

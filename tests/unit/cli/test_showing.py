@@ -5,8 +5,9 @@ import io
 import attrs
 import pytest
 
-from musterd.console.output import LiveLine, quantile
+from musterd.console.output import LiveLine
 from musterd.console.verbs.status import crew_bar, live_status, status_line
+from musterd.manager.model.figures import quantile
 from tests.support.web_scene import STATUS
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from musterd.console.output import Exit
-from musterd.console.simulate.model import figures_object, simulate
-from musterd.console.simulate.trace import ATTEMPTS_MAX
 from musterd.console.simulate.tuning import (
     COUNT_MAX,
     GAIN_SHARE,
@@ -18,6 +16,9 @@ from musterd.console.simulate.tuning import (
     tune,
 )
 from musterd.console.simulate.verb import QUANTILE, WAIT_SECONDS, Comparison, comparison_object
+from musterd.manager.model.figures import figures_object
+from musterd.manager.model.reading import ATTEMPTS_MAX
+from musterd.manager.model.simulation import simulate
 from tests.support.pages import page, table
 from tests.support.traces import rules, trace_of
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from musterd.console.output import bars, quantile
-from musterd.console.simulate.model import simulate
-from musterd.console.simulate.trace import waits_of
+from musterd.console.output import bars
 from musterd.console.simulate.verb import (
     COLUMNS,
     chart_lines,
@@ -12,6 +10,8 @@ from musterd.console.simulate.verb import (
     queue_columns,
     scale_line,
 )
+from musterd.manager.model.figures import quantile, waits_of
+from musterd.manager.model.simulation import simulate
 from tests.support.traces import rules, trace_of
 
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from musterd.config.scaling import Hours
-from musterd.console.simulate.model import ModelSettings, SimulatedQueue, rest_size, simulate
-from musterd.console.simulate.trace import NONE, Trace
+from musterd.manager.model.line import SimulatedQueue
+from musterd.manager.model.simulation import ModelSettings, rest_size, simulate
+from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import Promises

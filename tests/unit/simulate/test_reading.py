@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from musterd.console.simulate.trace import NONE, Trace, TraceReader
+from musterd.manager.model.reading import TraceReader
+from musterd.manager.model.trace import NONE, Trace
 from musterd.store.events import Event
 from tests.support.traces import BEGUN_AT
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from musterd.console.output import quantile
-from musterd.console.simulate.model import ModelSettings, simulate
-from musterd.console.simulate.trace import Trace
 from musterd.console.simulate.tuning import (
     SIMULATIONS_MAX,
     Advice,
@@ -17,6 +14,9 @@ from musterd.console.simulate.tuning import (
     summary_lines,
     tune,
 )
+from musterd.manager.model.figures import quantile
+from musterd.manager.model.simulation import ModelSettings, simulate
+from musterd.manager.model.trace import Trace
 from tests.support.traces import rules, trace_of
 
 # Every five minutes 40 jobs of 10 s at once.

@@ -1,87 +1,18 @@
-"""A trace: when past attempts were due and how long they ran, from the event log. Pure."""
+"""Reads a trace from the log of events. Pure."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
-from itertools import accumulate
-from math import isnan, nan
+from math import nan
 from sys import intern
-from typing import Any, NamedTuple
 
 import attrs
 
-from musterd.console.output import quantile
+from musterd.manager.model.trace import NONE, LeftOut, Trace
 from musterd.store.events import Event
-from musterd.store.words import count_text, duration_text, moment_of, plural, time_text
-
-MICRO = 1_000_000
-NONE = -1  # no further attempt
-
-
-@attrs.frozen
-class LeftOut:
-    """Parts of the log that a simulation cannot use. `cut`: it was too long to read whole."""
-
-    running: int = 0  # attempts whose end is not in the log
-    waiting: int = 0  # jobs that never started
-    unstarted: int = 0  # ends without a start: the log begins in between
-    undue: int = 0  # attempts that are used, though the log does not say when they were due
-    cut: bool = False
-
-
-@attrs.frozen(slots=False)
-class Trace:
-    """One entry per attempt in each column, in order of their ends; seconds count from `begun_at`.
-    A further attempt of a job is due `pause_seconds` after the previous one ends in the simulation.
-    """
-
-    begun_at: datetime
-    span_seconds: float
-    due_seconds: Sequence[float]
-    run_seconds: Sequence[float]
-    waited_seconds: Sequence[float]  # as it was; nan = not known
-    next_attempt: Sequence[int]  # the entry that follows this one; NONE = it was the last
-    pause_seconds: Sequence[float]  # between its end and when the next was due
-    firsts: Sequence[int]  # entries that follow no other, in claim order
-    kinds: Sequence[str]
-    left_out: LeftOut = attrs.field(factory=LeftOut)
-
-    def __len__(self) -> int:
-        return len(self.run_seconds)
-
-    @cached_property
-    def waits(self) -> Sequence[float]:
-        """The known waits, sorted."""
-        return sorted(one for one in self.waited_seconds if not isnan(one))
-
-    @cached_property
-    def busy_seconds(self) -> float:
-        return sum(self.run_seconds)
-
-    @cached_property
-    def most_at_once(self) -> int:
-        """How many attempts really ran at the same time."""
-        known = ((0.0 if isnan(one) else one) for one in self.waited_seconds)
-        starts = (due + wait for due, wait in zip(self.due_seconds, known, strict=True))
-        return _overlap(starts, self.run_seconds)
-
-    @cached_property
-    def most_wanted(self) -> int:
-        """How many would have run at once if none had waited: a larger crew could not help."""
-        return _overlap(self.due_seconds, self.run_seconds)
-
-
-def _overlap(starts: Iterable[float], runs: Iterable[float]) -> int:
-    """At least 1; attempts that only touch do not overlap."""
-    changes: list[tuple[int, int]] = []  # in microseconds, as events have them: sums are not
-    for start, run in zip(starts, runs, strict=True):
-        changes += ((round(start * MICRO), 1), (round((start + run) * MICRO), -1))
-    changes.sort()  # ends before starts
-    return max(1, *accumulate(change for _, change in changes))
-
+from musterd.store.words import moment_of
 
 ATTEMPTS_MAX = 1_000_000
 LIVING_MAX = 1_000_000  # jobs that wait or run at the same time
@@ -242,57 +173,3 @@ _TAKERS: Mapping[str, Callable[[TraceReader, Event, int, float], None]] = {
     "job.paused": TraceReader.over,
     "job.deleted": TraceReader.gone,
 }
-
-
-PLACES = 6  # of seconds and shares, for programs
-
-
-class Waits(NamedTuple):
-    """Seconds from an attempt's due time to its start."""
-
-    p50: float
-    p95: float
-    p99: float
-    max: float
-
-
-def waits_of(ordered: Sequence[float]) -> Waits:
-    return Waits(*(quantile(ordered, share) for share in (0.5, 0.95, 0.99, 1.0)))
-
-
-def waits_object(waits: Waits) -> dict[str, float]:
-    return {f"wait_{name}_seconds": round(each, PLACES) for name, each in waits._asdict().items()}
-
-
-def trace_object(trace: Trace) -> dict[str, Any]:
-    return {
-        "begun_at": time_text(trace.begun_at),
-        "span_seconds": trace.span_seconds,
-        "attempts": len(trace),
-        **waits_object(waits_of(trace.waits)),
-        "due_unknown": trace.left_out.undue,
-        "busy_most": trace.most_at_once,
-        "busy_seconds": round(trace.busy_seconds, 6),
-        "left_out": attrs.asdict(trace.left_out, filter=lambda field, _: field.name != "undue"),
-    }
-
-
-def trace_lines(trace: Trace) -> list[str]:
-    """What was read, and what could not be used."""
-    begun = (time_text(trace.begun_at) or "")[:19].replace("T", " ")
-    span = duration_text(trace.span_seconds)
-    lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z"]
-    left = trace.left_out
-    parts = (
-        (left.running, "still running"),
-        (left.waiting, "never started"),
-        (left.unstarted, "whose start is not in the log"),
-    )
-    if said := ", ".join(f"{count_text(count)} {what}" for count, what in parts if count):
-        lines.append(f"left out: {said}")
-    if left.undue:
-        count = plural(left.undue, "attempt")
-        lines.append(f"the log does not say when {count} became due: assumed due at their start")
-    if left.cut:
-        lines.append("no more can be simulated at once: anything later was not read")
-    return lines
