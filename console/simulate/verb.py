@@ -184,7 +184,7 @@ def read_trace(
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
-    which = EventFilter(types=frozenset({"job", "worker"}))
+    which = EventFilter(types=frozenset({"job", "worker", "scale"}))
 
     async def work(engine: Engine) -> None:
         newest = await order_all(engine.events)

@@ -50,6 +50,7 @@ class TraceReader:
         self._kinds: list[str] = []
         self._firsts: list[tuple[float, int, int]] = []
         self._unstarted = self._undue = 0
+        self._tick: float | None = None  # the first decision that is told
 
     @property
     def is_full(self) -> bool:
@@ -67,6 +68,8 @@ class TraceReader:
                 taker(self, event, event.job_id, now)
             elif event.type in ("worker.retired", "worker.dismissed"):
                 self._free_since.pop(_worker_key(event.data), None)
+            elif event.type == "scale.decided" and self._tick is None:
+                self._tick = self._decided(event)
 
     @property
     def trace(self) -> Trace | None:
@@ -78,12 +81,21 @@ class TraceReader:
         left_out = LeftOut(running, waiting, self._unstarted, self._undue, self.is_full)
         columns = (self._due, self._run, self._waited, self._next, self._pause)
         firsts = array("q", (entry for _, _, entry in sorted(self._firsts)))
-        return Trace(self._begun_at, self._latest, *columns, firsts, self._kinds, left_out)
+        return Trace(
+            self._begun_at, self._latest, *columns, firsts, self._kinds, left_out, self._tick or 0.0
+        )
 
     def _seconds(self, at: datetime) -> float:
         if self._begun_at is None:
             self._begun_at = at
         return max(0.0, (at - self._begun_at).total_seconds())
+
+    def _decided(self, event: Event) -> float | None:
+        """The event itself is written a moment later. None = it does not say when."""
+        try:
+            return self._seconds(moment_of(str(event.data.get("at"))))
+        except ValueError:
+            return None
 
     def made(self, event: Event, job_id: int, now: float) -> None:
         """Enqueued, released or resumed."""

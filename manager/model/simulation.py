@@ -55,7 +55,7 @@ class Run:
 
 
 def simulate(trace: Trace, settings: ModelSettings) -> Run:
-    """Runs the trace. The node starts when the trace begins."""
+    """Runs the trace. The node starts when the trace begins, and decides when the real one did."""
     stretch = max(STRETCH_SECONDS_MIN, trace.span_seconds / STRETCHES)
     scaler = _Scaler(settings, SimulatedQueue(trace, stretch))
     while not scaler.is_over():
@@ -75,7 +75,8 @@ class _Scaler:
         self._simulated = on
         self._memory = Memory()
         self._tick = 0  # the last one worked out, counted from the origin
-        self._origin_seconds = 0.0
+        phase_seconds = on.trace.tick_seconds % settings.interval_seconds
+        self._origin_seconds = phase_seconds - settings.interval_seconds if phase_seconds else 0.0
         first = rest_size(self._policy_at(0.0))
         on.resize(first, 0.0)
         self._sizes = [(0.0, first)]

@@ -29,6 +29,7 @@ class LeftOut:
 class Trace:
     """One entry per attempt in each column, in order of their ends; seconds count from `begun_at`.
     A further attempt of a job is due `pause_seconds` after the previous one ends in the simulation.
+    `tick_seconds`: when a decision was made; the others are whole intervals before and after it.
     """
 
     begun_at: datetime
@@ -41,6 +42,7 @@ class Trace:
     firsts: Sequence[int]  # entries that follow no other, in claim order
     kinds: Sequence[str]
     left_out: LeftOut = attrs.field(factory=LeftOut)
+    tick_seconds: float = 0.0
 
     def __len__(self) -> int:
         return len(self.run_seconds)

@@ -102,12 +102,11 @@ async def play(stage: Stage, node: Node, puts: Puts) -> Played:
 
 
 def since(trace: Trace, moment: float) -> Trace:
-    """The trace as told from then on: a log begins a little after its daemon, and when that ticks
-    is all that it does not tell.
-    """
+    """The trace as told from then on: a log begins a little after its daemon."""
     late = trace.begun_at.timestamp() - moment
     due = [one + late for one in trace.due_seconds]
-    return attrs.evolve(trace, due_seconds=due, span_seconds=trace.span_seconds + late)
+    span, tick = trace.span_seconds + late, trace.tick_seconds + late
+    return attrs.evolve(trace, due_seconds=due, span_seconds=span, tick_seconds=tick)
 
 
 def size_at(run: Run, moment: float) -> int:

@@ -38,6 +38,13 @@ def test_a_burst_waits_for_the_next_tick_and_no_longer() -> None:
     assert (run.hired, run.longest_queue, run.most_busy) == (3, 3, 5)
 
 
+def test_ticks_fall_where_the_real_ones_fell() -> None:
+    trace = attrs.evolve(trace_of([(10.5, 5.0)] * 3), tick_seconds=47.7)
+    run = simulate(trace, rules(default_count=1))
+    assert list(run.waits) == pytest.approx([0.0, 0.2, 0.2])
+    assert [at for at, _ in run.sizes[:2]] == pytest.approx([0.0, 10.7])
+
+
 def test_nobody_is_hired_beyond_max_count() -> None:
     """Two begin at 0, one more at the tick of 1; then each takes the next as it is free."""
     run = simulate(trace_of([(0.0, 2.5)] * 6), rules(max_count=3))
@@ -183,7 +190,8 @@ def chained(pairs: Sequence[tuple[float, float]], every: int) -> Trace:
 
 def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tuple[float, int]]]:
     """As `simulate`, without passing over anything."""
-    on, memory, tick, origin = SimulatedQueue(trace, 1.0), Memory(), 0, 0.0
+    on, memory, tick, interval = SimulatedQueue(trace, 1.0), Memory(), 0, rules.interval_seconds
+    origin = trace.tick_seconds % interval - interval if trace.tick_seconds % interval else 0.0
     clock, begun_at = HoursClock(), trace.begun_at.timestamp()
 
     def policy_at(seconds: float) -> ScalingPolicy:
@@ -216,14 +224,22 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
 
 
 @settings(max_examples=scaled(150), deadline=None)
-@given(jobs, some_rules, st.integers(2, 5), st.lists(hours, max_size=2).map(tuple))
+@given(
+    jobs,
+    some_rules,
+    st.integers(2, 5),
+    st.lists(hours, max_size=2).map(tuple),
+    st.sampled_from([0.0, 0.125, 7.8125]),
+)
 def test_what_is_passed_over_changes_nothing(
     pairs: list[tuple[float, float]],
     rules: ModelSettings,
     every: int,
     in_hours: tuple[Hours, ...],
+    tick_seconds: float,
 ) -> None:
-    trace, rules = chained(pairs, every), attrs.evolve(rules, hours=in_hours)
+    trace = attrs.evolve(chained(pairs, every), tick_seconds=tick_seconds)
+    rules = attrs.evolve(rules, hours=in_hours)
     run = simulate(trace, rules)
     assert (list(run.waits), list(run.sizes)) == every_tick(trace, rules)
 

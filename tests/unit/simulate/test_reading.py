@@ -143,6 +143,19 @@ def test_what_was_resumed_is_a_job_of_its_own() -> None:
     assert rows(trace) == [(0, 1, 1), (50, 1, 1)]
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("2026-11-02T08:00:04.25Z", 4.25), ("soon", 0.0), (None, 0.0)]
+)
+def test_the_first_decision_tells_when_ticks_fall(said: str | None, seconds: float) -> None:
+    """Its event is written later than it was made."""
+    trace = trace_of(
+        (0, "job.enqueued", 1), (1, "job.started", 1, hand(1)), (2, "job.succeeded", 1),
+        (5, "scale.decided", None, {"at": said}),
+        (9, "scale.decided", None, {"at": "2026-11-02T08:00:08.25Z"} if said == "soon" else {}),
+    )  # fmt: skip
+    assert trace.tick_seconds == (8.25 if said == "soon" else seconds)
+
+
 def test_there_is_a_bound() -> None:
     one = [(0.0, "job.enqueued", 1), (1.0, "job.started", 1), (2.0, "job.succeeded", 1)]
     trace = read(log(*one * 9), attempts_max=4)
