@@ -25,7 +25,7 @@ FOLDERS = (
     "testing",
     "contrib",
 )
-SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".css", ".js", ".svg"}
+SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".css", ".js", ".svg", ".yml"}
 HEAVY = {"cattrs", "hypercorn", "prometheus_client", "psycopg", "starlette", "trio"}
 LOCKS = ("run", "dev", "fuzz")
 

@@ -130,6 +130,44 @@ def schema() -> None:
     say(json.dumps(settings_schema(), indent=1))
 
 
+KEPT_PERCENT = 99.9
+SHARE_PLACES = 9
+KEPT_PERCENT_MIN = 95.0  # below, more than all would have to be late before an alert fires
+
+
+@config.command()
+@click.option(
+    "--kept",
+    type=click.FloatRange(KEPT_PERCENT_MIN, 100, max_open=True),
+    default=KEPT_PERCENT,
+    show_default=True,
+    metavar="PERCENT",
+    help="The share of the jobs of a kind that is to start as soon as promised.",
+)
+@click.option(
+    "--runbooks", default="", metavar="URL", help="Put before the paths of runbooks: https://…/"
+)
+@click.pass_obj
+def alerts(cli: CommandLine, kept: float, runbooks: str) -> None:
+    """Print rules for Prometheus, with alerts for the promises of the catalog.
+
+    The file has all rules that musterd ships with. For each kind that has a promise (its own
+    max_wait_seconds, or that of [scaling]) two alerts fire while too many of its jobs start late:
+    over an hour and 5 minutes, and over six hours and 30 minutes.
+    """
+    from musterd.console.alerts.promises import SHIPPED_RULES, promises_of, rules_text
+
+    if quote := set(runbooks) & set("\"'{}#\n "):
+        raise click.UsageError(f"--runbooks: no URL has {min(quote)!r} in it")
+    loaded, catalog = cli.load_all()
+    promised = promises_of(catalog, loaded.settings.scaling)
+    share = round(kept / 100, SHARE_PLACES)
+    text = rules_text(SHIPPED_RULES.read_text("utf-8"), promised, share, runbooks)
+    cli.answer({"promises": promised, "kept": share, "rules": text}, text.rstrip("\n"))
+    if not promised:
+        complain("musterd: no kind has a promise: the rules are those for any kind, as shipped")
+
+
 @config.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
