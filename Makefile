@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate prove mutants fuzz screenshots nightly proof release reference dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate histories prove mutants fuzz screenshots nightly proof release reference dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -71,6 +71,9 @@ bench-peers: .venv/dev.stamp  ## beside other job queues: PEERS_FOLDER=/path/to/
 
 simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:1000, or SEED=7 once more
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+
+histories: .venv/dev.stamp  ## short histories of PostgreSQL with faults, judged by the checker: ARGS="--count 2000"
+	@$(BIN)/python -m tests.histories $(ARGS)
 
 prove: .venv/dev.stamp  ## what every build proves: 1,000 simulated clusters; daemons and servers under real faults
 	@$(BIN)/python -m tests.simulation --seeds $(PROVE_SEEDS)

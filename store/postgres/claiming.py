@@ -327,7 +327,10 @@ class Claimer:
         if found.is_full or not (stops or (is_short and not found.busy)):
             return Claimed(claims, found.claimed_epoch, aside, found.is_full)
         more = await self._go_on(conn, _remaining(claim, claims))
-        claims += more.claims
+        # A node that stood still in between may have lost a job of the first one and have it again:
+        # under the same token, so only the later attempt counts.
+        again = {one.id for one in more.claims}
+        claims = [*(one for one in claims if one.id not in again), *more.claims]
         return Claimed(claims, found.claimed_epoch, aside + more.aside, more.is_full)
 
     def _stretches(self, claim: ClaimRequest) -> int:

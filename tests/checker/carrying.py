@@ -53,6 +53,8 @@ class Carrier:
             self._may_end(op)
         elif op.name in GOES_ON:
             self._may_go_on(op)
+        elif op.name == "cancel":
+            world.job(op.call["job"]).unsure_cancels.add(op.id)
 
     def answered(self, op: Op, status: str) -> None:
         """Its caller knows what came of it."""
@@ -66,6 +68,8 @@ class Carrier:
             world.unsure_takeovers.discard(op.id)
         elif op.name in GOES_ON:
             world.job(op.call["job"]).unsure.discard(op.id)
+        elif op.name == "cancel":
+            world.job(op.call["job"]).unsure_cancels.discard(op.id)
         elif op.name in ENDING:
             self._has_ended_or_not(op)
         if status == "ok" and op.name in {"claim", "read_back", "renew"}:
@@ -255,8 +259,7 @@ class Carrier:
     def _goes_on(self, op: Op, job: Job) -> None:
         job.rest, job.request, job.due = None, None, None
         if op.name == "resume":
-            asked = op.asked if not self._world.commits else op.lo
-            job.resumed = max(job.resumed, asked)
+            job.resumed = max(job.resumed, op.asked, op.hi)  # at the latest
             job.used, job.cleared = 0, False
 
     def _request(self, op: Op, job: Job) -> None:

@@ -95,8 +95,10 @@ class Job:
     used: int = 0  # attempts that count against its budget, since it was made or resumed
     last_end: Op | None = None  # that made it succeeded, failed or canceled
     last_state: str = ""
-    resumed: Point = NEVER  # when somebody last asked for that
+    resumed: Point = NEVER  # when somebody last asked for that, or it was done
     unsure: set[int | str] = field(default_factory=set[int | str])  # asked for, perhaps to come
+    # Cancels that nobody has an answer to, perhaps to come.
+    unsure_cancels: set[int | str] = field(default_factory=set[int | str])
     rest: tuple[str, Op] | None = None  # surely pending or paused, and nobody asked it to go on
     request: tuple[str, Op] | None = None  # its holder was asked, and nobody asked it to go on
     due: float | None = None  # not before this, on the recorder's clock

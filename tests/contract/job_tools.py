@@ -15,6 +15,7 @@ from musterd.store.leases import (
     ClaimRequest,
     Ends,
     Exchange,
+    Reaped,
     ReapRequest,
     ReapRule,
     Settlement,
@@ -101,7 +102,7 @@ async def state_of(engine: Engine, job_id: int) -> JobState:
     return record.state
 
 
-def ids(claims: Sequence[Claim]) -> list[int]:
+def ids(claims: Sequence[Claim | Reaped]) -> list[int]:
     return [claim.id for claim in claims]
 
 

@@ -8,8 +8,19 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.job_tools import ending, ids, put, settle, state_of, take, take_one
-from tests.contract.rigs import Rig
+from musterd.store.postgres.claiming import Claimed, Claimer
+from musterd.store.postgres.connection import TrioConnection
+from tests.contract.job_tools import (
+    ending,
+    ids,
+    put,
+    reap_by,
+    settle,
+    state_of,
+    take,
+    take_one,
+)
+from tests.contract.rigs import PostgresRig, Rig
 
 
 async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> None:
@@ -194,6 +205,30 @@ async def test_settling_and_claiming_happen_together(rig: Rig) -> None:
     assert visit.rejected == frozenset()
     assert len(visit.claims) == 1
     assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED
+
+
+async def test_a_job_that_is_lost_while_a_claim_goes_on_is_claimed_once(
+    postgres_rig: PostgresRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim goes on behind the job with a target, in a statement of its own; before that its
+    node stands still for longer than a lease.
+    """
+    engine, go_on = postgres_rig.engine, Claimer._go_on  # pyright: ignore[reportPrivateUsage]
+    (lost,) = await put(engine, 0)
+    await engine.jobs.enqueue([NewJob("report", target="t")])
+
+    async def go_on_late(claimer: Claimer, conn: TrioConnection, rest: ClaimRequest) -> Claimed:
+        postgres_rig.expire(lost)
+        assert ids(await engine.leases.reap(reap_by("requeue"))) == [lost]
+        return await go_on(claimer, conn, rest)
+
+    monkeypatch.setattr(Claimer, "_go_on", go_on_late)
+    claims = await take(engine, workers=4)
+    assert sorted((one.id, one.attempt) for one in claims) == [(lost, 2), (lost + 1, 1)]
+    assert (await settle(engine, *map(ending, claims))).rejected == frozenset()
+    record = await engine.jobs.get(lost)
+    assert record is not None
+    assert [one.attempt for one in record.attempts] == [1, 2]
 
 
 def _request() -> ClaimRequest:

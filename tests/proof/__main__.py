@@ -19,6 +19,7 @@ from tests.proof.ledger import Line, Plan
 PARTS: Mapping[str, Callable[[Plan], Line]] = {
     "faults": campaigns.prove,
     "simulation": others.simulate,
+    "histories": others.histories,
     "stateful": others.stateful,
     "mutants": others.mistakes,
     "soak": soak.prove,

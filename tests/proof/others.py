@@ -15,6 +15,7 @@ from tests.mutants.scoring import score
 from tests.proof.ledger import Line, Plan
 
 MISTAKES = 20  # of a machine, at scale 1
+HISTORIES = 500
 ROOT = Path(__file__).parents[2]
 STATEFUL = ROOT / "tests" / "stateful"
 TIMEOUT = ("--timeout", "36000", "-o", "faulthandler_timeout=36000")
@@ -22,20 +23,32 @@ TIMEOUT = ("--timeout", "36000", "-o", "faulthandler_timeout=36000")
 
 def simulate(plan: Plan) -> Line:
     """Each seed a cluster; a violated one is printed, and can be run again by itself."""
-    words = ["--seeds", f"{plan.seed}:{plan.seeds}", "--jobs", str(os.cpu_count() or 1), "--json"]
+    count, wrong = _told("tests.simulation", "--seeds", f"{plan.seed}:{plan.seeds}")
+    return Line("simulation", f"{count:,} of {plan.seeds:,} seeds from {plan.seed}", wrong)
+
+
+def histories(plan: Plan) -> Line:
+    """Those that are violated are kept."""
+    wanted = round(HISTORIES * plan.scale)
+    words = ("--first", str(plan.seed), "--count", str(wanted), "--folder", str(plan.folder))
+    count, wrong = _told("tests.histories", *words)
+    what = f"{count:,} of {wanted:,} short histories of PostgreSQL from {plan.seed}"
+    return Line("histories", what, wrong)
+
+
+def _told(program: str, *words: str) -> tuple[int, int]:
+    """How many seeds it tried, and what was wrong."""
     count = violated = 0
-    command = [sys.executable, "-m", "tests.simulation", *words]
+    command = [sys.executable, "-m", program, *words, "--jobs", str(os.cpu_count() or 1), "--json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            found = json.loads(line)
-            count += 1
+            found: dict[str, object] = json.loads(line) if line.startswith("{") else {}
+            count += bool(found)
             if found.get("violated"):
                 violated += 1
                 print(line.rstrip(), flush=True)
-    failed = process.returncode != 0 and not violated
-    what = f"{count:,} of {plan.seeds:,} seeds from {plan.seed}"
-    return Line("simulation", what, violated + failed)
+    return count, violated + (process.returncode != 0 and not violated)
 
 
 def stateful(plan: Plan) -> Line:

@@ -5,12 +5,15 @@ store then holds is written down.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import attrs
 import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.store.engine import Engine
 from musterd.store.event_types import event_object
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import Action, JobState
@@ -20,6 +23,7 @@ from musterd.store.words import time_text
 from tests.simulation.deeds import patiently
 from tests.simulation.line import Line
 from tests.simulation.operations import payload_fields
+from tests.simulation.recording import Recorder
 from tests.simulation.world import World
 
 LOOK_SECONDS = 1.0
@@ -91,11 +95,31 @@ async def end_all(world: World) -> None:
             await process.ended.wait()
 
 
+@attrs.frozen
+class Remains:
+    """What is written down in the end, and of what. `moment`: what the store's clock says then;
+    `name_of`: what receivers know a message by.
+    """
+
+    engine: Engine
+    recorder: Recorder
+    moment: Callable[[], str]
+    schedules: Sequence[str] = ()
+    name_of: Callable[[str], str] = str
+
+
 async def write_final(world: World) -> None:
-    engine, recorder = world.store.engine, world.recorder
-    await _write_events(world)
+    store, names = world.store, sorted(world.settings.schedules)
+    engine, name_of = store.engine, world.receiver.name_of
+    await write_down(Remains(engine, world.recorder, store.moment, names, name_of))
+
+
+async def write_down(of: Remains) -> None:
+    """Events, and how all stands; nobody writes to the store any more."""
+    engine, recorder = of.engine, of.recorder
+    await _write_events(of)
     paused = (await engine.queue.counts()).paused_at is not None
-    recorder.body.append({"record": "final", "at": world.store.moment(), "queue_paused": paused})
+    recorder.body.append({"record": "final", "at": of.moment(), "queue_paused": paused})
     budgets: Any = recorder.header["budgets"]
     for record in sorted(
         await engine.jobs.find(JobFilter(limit=EVERYTHING)), key=lambda one: one.id
@@ -105,29 +129,28 @@ async def write_final(world: World) -> None:
         recorder.final("job", **shown, **payload_fields(record.payload))
     messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
     for one in sorted(messages, key=lambda one: one.id):
-        name = world.receiver.name_of(one.message_id)
+        name = of.name_of(one.message_id)
         fields = {"job_id": one.job_id, "type": one.type, "state": one.state}
         recorder.final("message", webhook_id=name, **fields, attempts=one.tries)
     for duty in await engine.duties.duties():
         acquired_at = time_text(duty.acquired_at)
         fields = {"node": duty.node, "hand_overs": duty.hand_overs, "acquired_at": acquired_at}
         recorder.final("duty", duty=duty.duty, **fields)
-    names = sorted(world.settings.schedules)
-    for schedule in await engine.schedules.know(names):
+    for schedule in await engine.schedules.know(of.schedules):
         recorder.final("schedule", name=schedule.name, fired=schedule.fired)
     counts = await engine.queue.counts()
     by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
     recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)
 
 
-async def _write_events(world: World) -> None:
-    events, position = world.store.engine.events, 0
+async def _write_events(of: Remains) -> None:
+    events, position = of.engine.events, 0
     while True:
         await events.order()
         page = await events.read(position)
         for event in page.events:
             told = json.loads(json.dumps(event_object(event, DEFAULT_TENANT)))
-            world.recorder.body.append({"record": "event", "target": event.target, **told})
+            of.recorder.body.append({"record": "event", "target": event.target, **told})
         position = page.position
         if not page.more:
             return

@@ -29,7 +29,7 @@ def settings_of(knobs: Mapping[str, Any], **changes: Any) -> Settings:
     return settings_with(tuple(sorted({**knobs, **changes}.items())))
 
 
-def catalog_of(settings: Settings, caps: Mapping[str, int]) -> Catalog:
+def catalog_of(settings: Settings, caps: Mapping[str, int | None]) -> Catalog:
     plain = WorkKind(
         name="plain",
         behaviour=WORK,

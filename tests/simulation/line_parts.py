@@ -131,6 +131,7 @@ class LeasesLine(PartLine):
 
 class ControlLine(PartLine):
     apply = asked("apply", "control", operations.control)
+    apply_many = asked("apply_many", "control_many", operations.control_many)
 
 
 class QueueLine(PartLine):

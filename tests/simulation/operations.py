@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from musterd.store.control import ControlResult
+from musterd.store.control import BulkResult, ControlResult
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.jobs import Enqueued, NewJob
@@ -50,6 +50,7 @@ class Operations(NamedTuple):
 
 
 STALE = Told("stale", {})
+REFUSED = Told("refused", {})
 DONE = Told("ok", {})
 
 
@@ -117,6 +118,8 @@ def _settlement(one: Settlement) -> Fields:
 
 
 def _end(one: Settlement, done: Exchange) -> Told:
+    if one.id in done.held_up:
+        return REFUSED
     if one.id in done.rejected:
         return STALE
     turned = done.turned.get(one.id)
@@ -179,11 +182,30 @@ def phases(steps: Sequence[PhaseStep]) -> Operations:
 def control(action: Action, job_id: int) -> Operations:
     def told(done: ControlResult) -> list[Told]:
         if not done.allowed:
-            return [Told("refused", {})]
+            return [REFUSED]
         state = None if done.state_after is None else done.state_after.value
         return [Told("ok", {"state": state, **({"asked": True} if done.requested else {})})]
 
     return Operations([Asked(action.value, {"job": job_id})], told)
+
+
+# What a bulk action makes of a job whose holder need not be asked.
+BECOMES = {"cancel": "canceled", "pause": "paused", "resume": "queued", "release": "queued"}
+
+
+def control_many(action: Action, ids: Sequence[int], _which: object) -> Operations:
+    def told(done: BulkResult) -> list[Told]:
+        return [_controlled(action, one, done) for one in ids]
+
+    return Operations([Asked(action.value, {"job": one}) for one in ids], told)
+
+
+def _controlled(action: Action, job_id: int, done: BulkResult) -> Told:
+    if job_id not in done.done:
+        return REFUSED
+    if job_id in done.requested:
+        return Told("ok", {"state": None, "asked": True})
+    return Told("ok", {"state": BECOMES.get(action.value)})
 
 
 def pause(_by: str) -> Operations:

@@ -11,8 +11,8 @@ from tests.checker.writing import History
 class Recorder(History):
     """`now` is the recorder's own clock. Once it is `closed` nothing is written any more."""
 
-    def __init__(self, now: Callable[[], float], **header: Any) -> None:
-        super().__init__(commits=True, **header)
+    def __init__(self, now: Callable[[], float], *, commits: bool = True, **header: Any) -> None:
+        super().__init__(commits=commits, **header)
         self._now = now
         self.closed = False
         self._answered: set[int] = set()

@@ -24,7 +24,7 @@ def draw(rng: random.Random, seconds: float, faults: frozenset[str]) -> list[Dra
     while calls < jobs:
         many = rng.choice((1, 1, 1, 2, 4))
         at = rng.uniform(0.0, seconds)
-        specs = [_job(rng, calls + number, faults) for number in range(many)]
+        specs = [new_job(rng, calls + number, faults) for number in range(many)]
         found.append((at, "enqueue", {"client": f"c{rng.randrange(3)}", "jobs": specs}))
         calls += many
     rate = rng.choice((0.0, 0.3, 1.0))
@@ -42,7 +42,7 @@ def draw_few(rng: random.Random, seconds: float) -> list[Drawn]:
     """Some jobs, and requests about the latest of all: of one job several, one after the other."""
     found: list[Drawn] = []
     for number in range(rng.choice((0, 2, 4, 6))):
-        job = _job(rng, FEW_FROM + number, frozenset())
+        job = new_job(rng, FEW_FROM + number, frozenset())
         if rng.random() < 0.4:
             job = with_long_work(job, LONG_SECONDS)
         found.append((rng.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
@@ -64,7 +64,7 @@ def with_long_work(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     return {**job, "payload": json.dumps(payload)}
 
 
-def _job(rng: random.Random, number: int, faults: frozenset[str]) -> dict[str, Any]:
+def new_job(rng: random.Random, number: int, faults: frozenset[str]) -> dict[str, Any]:
     """A job as a user wants it: the fields of `NewJob`."""
     kind = rng.choice(("plain", "plain", "plain", "capped", "pipeline", "once", "rest", "brief"))
     payload = _payload(rng, number, kind, faults)

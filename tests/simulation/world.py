@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import traceback
 from collections import Counter
+from typing import Any
 
 import attrs
 import trio
@@ -134,7 +135,7 @@ class World:
         outside_of_all(self.nursery.start_soon, later)
 
 
-def header_of(world: World) -> dict[str, object]:
+def header_of(world: World) -> dict[str, Any]:
     settings, scenario = world.settings, world.scenario
     leases = lease_plan(settings)
     # A node looks at its leases now and then, so it stops a little later than it trusts them.

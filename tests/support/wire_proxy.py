@@ -1,6 +1,7 @@
 """Stands between a client and PostgreSQL, and carries what they say message by message. It can cut
 a line at a commit: before the server has heard of it, or after the server has carried it out and
-before the client hears so. It can also fall silent: bytes vanish, and no connection ends.
+before the client hears so. It can also fall silent: bytes vanish, and no connection ends; or hold
+what is said until it lets it go, as of a client that stands still.
 
 A commit is a COMMIT, or the end (Sync) of a request outside a transaction block that writes.
 """
@@ -40,8 +41,7 @@ class WireProxy:
         self.made: list[Cut] = []  # the cuts that have befallen a commit
         self.commits = 0  # that the server has told of
         self.on_cut: Callable[[Cut], None] = lambda _: None
-        self._is_silent = False
-        self._is_ending = False
+        self._is_silent = self._is_holding = self._is_ending = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ready = selectors.DefaultSelector()
         self._wake_end, self._waking_end = os.pipe()
@@ -68,6 +68,24 @@ class WireProxy:
         """
         self._is_silent = False
 
+    def hold(self) -> None:
+        """From now on what is said waits here."""
+        self._is_holding = True
+
+    def let_go(self) -> None:
+        """What waits goes on its way."""
+        self._is_holding = False
+        os.write(self._waking_end, b"x")
+
+    def be_well(self) -> None:
+        """Nothing befalls it any more; lines that were silent end."""
+        self.cuts.clear()
+        self.speak()
+        self.let_go()
+        for line in list(self._lines):
+            if line.is_silent:
+                line.shut()
+
     def hang_up(self) -> int:
         """Ends all lines at whatever point they are; says how many there were."""
         lines = list(self._lines)
@@ -77,7 +95,7 @@ class WireProxy:
 
     def __enter__(self) -> Self:
         self._ready.register(self._listener, selectors.EVENT_READ, self._let_in)
-        self._ready.register(self._wake_end, selectors.EVENT_READ, lambda: None)
+        self._ready.register(self._wake_end, selectors.EVENT_READ, self._go_on)
         self._thread.start()
         return self
 
@@ -96,6 +114,14 @@ class WireProxy:
         while not self._is_ending:
             for key, _ in self._ready.select():
                 key.data()
+
+    def _go_on(self) -> None:
+        os.read(self._wake_end, BYTES)
+        for line in list(self._lines):
+            try:
+                self._flush(line)
+            except OSError:
+                self._forget(line)
 
     def _let_in(self) -> None:
         near, _ = self._listener.accept()
@@ -140,15 +166,20 @@ class WireProxy:
                     self.on_cut(cut)
                     return False
                 line.pass_on(end, message)
-            line.flush()
+            self._flush(line)
         except OSError:
             return False
+        return is_open
+
+    def _flush(self, line: Line) -> None:
+        if not self._is_holding:
+            line.flush()
         for one in line.ends:
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if one.waiting else 0)
+            is_blocked = one.waiting and not self._is_holding
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_blocked else 0)
             key = self._ready.get_key(one.socket)
             if key.events != events:
                 self._ready.modify(one.socket, events, key.data)
-        return is_open
 
     def _cut_at(self, line: Line, end: End, message: bytes) -> Cut | None:
         if line.is_silent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.checker.examples.story import CLIENT, SOUTH, Story, breaks, ending, legal
+from tests.checker.examples.story import CLIENT, NORTH, SOUTH, Story, breaks, ending, legal
 
 
 @breaks("S12")
@@ -67,6 +67,26 @@ def a_job_that_is_not_due_blocks_nobody(h: Story) -> None:
     h.make(1, target="shop", delay_seconds=60)
     h.make(2, target="shop", hold=True)
     h.take(3, "a", target="shop")
+
+
+@legal(commits=(False,))
+def a_resume_is_asked_for_before_the_end_and_comes_after_it(h: Story) -> None:
+    h.take(1)
+    wish = h.call("resume", CLIENT, job=1)
+    fields = {"job": 1, "token": "a", "attempt": 1, "state": "failed", "outcome": "failed"}
+    end = h.call("settle", NORTH, **fields)
+    h.reply(wish, state="queued")
+    h.reply(end)
+    h.claim(1, "b", attempt=2)
+
+
+@legal(commits=(False,))
+def a_target_goes_on_after_a_cancel_of_which_nobody_knows(h: Story) -> None:
+    h.make(1, target="red")
+    h.control("pause", 1, "paused")
+    h.make(2, target="red")
+    h.reply(h.call("cancel", CLIENT, job=1), "unknown")
+    h.claim(2, "b")
 
 
 @legal(commits=(True,))

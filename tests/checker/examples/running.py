@@ -70,6 +70,15 @@ def a_duty_goes_on_until_its_holder_looks_at_its_clock(h: Story) -> None:
     h.note("act", duty="reaping", term="x")
 
 
+@legal(commits=(False,))
+def a_duty_is_had_twice_while_nobody_answers(h: Story) -> None:
+    slow = h.call("take_duty", NORTH, term="x", **DUTY)
+    h.wait(11)
+    other = h.call("take_duty", SOUTH, term="y", **DUTY)
+    h.reply(other)
+    h.reply(slow)
+
+
 @breaks("S17", commits=(True,))
 def a_duty_is_done_that_was_released(h: Story) -> None:
     take(h, "x")

@@ -253,14 +253,14 @@ def settle_message(h: Story, token: str, node: str = NORTH) -> None:
     h.do("settle_message", node, message=7, token=token)
 
 
-@breaks("S18", commits=(True,))
+@breaks("S18")
 def a_message_is_taken_from_its_courier(h: Story) -> None:
     take_message(h, "a")
     h.wait(29)
     take_message(h, "b", SOUTH)
 
 
-@breaks("S18", commits=(True,))
+@breaks("S18")
 def what_a_late_courier_says_is_taken(h: Story) -> None:
     take_message(h, "a")
     h.wait(31)
@@ -268,7 +268,7 @@ def what_a_late_courier_says_is_taken(h: Story) -> None:
     settle_message(h, "a")
 
 
-@breaks("S18", commits=(True,))
+@breaks("S18")
 def what_came_of_a_message_is_said_twice(h: Story) -> None:
     take_message(h, "a")
     settle_message(h, "a")
@@ -284,6 +284,32 @@ def a_courier_is_late_and_another_one_goes(h: Story) -> None:
     settle_message(h, "b", SOUTH)
     take_message(h, "c")
     settle_message(h, "c")
+
+
+@legal(commits=(False,))
+def a_message_that_may_have_been_settled_is_taken_again(h: Story) -> None:
+    take_message(h, "a")
+    h.reply(h.call("settle_message", NORTH, message=7, token="a"), "unknown")
+    take_message(h, "b", SOUTH)
+
+
+@legal(commits=(False,))
+def a_message_is_taken_twice_while_nobody_answers(h: Story) -> None:
+    slow = h.call("take_messages", NORTH, token="a", seconds=30.0)
+    h.wait(31)
+    other = h.call("take_messages", SOUTH, token="b", seconds=30.0)
+    h.reply(other, messages=[7])
+    h.reply(slow, messages=[7])
+
+
+@legal(commits=(False,))
+def a_courier_hears_late_of_what_it_took_first(h: Story) -> None:
+    slow = h.call("take_messages", SOUTH, token="a", seconds=30.0)
+    h.wait(31)
+    take_message(h, "b")
+    h.wait(31)
+    h.reply(slow, messages=[7])
+    settle_message(h, "b")
 
 
 @legal()

@@ -69,15 +69,24 @@ class OneHolder(Invariant, name="S17", needs={"duties"}):
         elif holder is not None and not holder.maybe_released and holder.released is None:
             stepped = self.world.forward - holder.forward
             early = holder.leased_from + holder.lease - stepped - self.world.slack - op.hi.t
-            if early > 0 and holder.op.lo.seq > self.world.expired_at.seq:
+            other_way = self._may_be_before(op, float(op.call["lease_seconds"]), holder)
+            if early > 0 and not other_way and holder.op.lo.seq > self.world.expired_at.seq:
                 story = (
                     f"{op.node} took duty {duty} {early:.3f} s before the lease of "
                     f"{holder.op.node} had run out"
                 )
                 self.accuse(None, (*holder.op.lines, *op.lines), story)
         lease = float(op.call["lease_seconds"])
+        if holder is not None and self._may_be_before(op, lease, holder):
+            del self._holders[duty]  # nobody knows which of them has it
+            self._terms[key] = Term(op, lease, op.lo.t, op.asked.t, self.world.forward)
+            return
         term = Term(op, lease, op.lo.t, op.asked.t, self.world.forward)
         self._terms[key] = self._holders[duty] = term
+
+    def _may_be_before(self, op: Op, lease: float, holder: Term) -> bool:
+        """Both were under way at once, and this one's lease had run out when the other took it."""
+        return op.lo.seq < holder.op.hi.seq and op.lo.t + lease <= holder.op.hi.t
 
     def act(self, line: int, record: Record) -> None:
         self.cases += 1

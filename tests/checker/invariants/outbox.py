@@ -125,32 +125,42 @@ class Delivered(Invariant, name="S18", needs={"deliveries", "messages"}):
 
 @dataclass(eq=False)
 class OneCourier(Invariant, name="S18", needs={"outbox"}):
-    """Only where commits are told: what may have been settled nobody can say was still in hand."""
+    """Where nobody tells of commits, what may have been settled need not be in hand any more."""
 
     _held: dict[int, tuple[Op, float]] = noted(dict)  # and by how much the clock was ahead then
+    _taken: dict[tuple[int, str], Op] = noted(dict)  # by token
+    _maybe_settled: set[tuple[int, str]] = noted(set)
+    _settled: dict[tuple[int, str], Op] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:
             self._held.clear()
 
+    def asked(self, op: Op) -> None:
+        if op.name == "settle_message" and not self.world.commits:
+            self._maybe_settled.add((op.call["message"], op.call["token"]))
+
     def message(self, op: Op) -> None:
-        if not self.world.commits:
-            return
         if op.name == "take_messages":
             for message in op.result["messages"]:
                 self._take(message, op)
-        else:
+        elif self.world.commits:
             self._settle(op.call["message"], op)
+        else:
+            self._settle_heard(op.call["message"], op)
 
     def _take(self, message: int, op: Op) -> None:
         self.cases += 1
         holder, forward = self._held.get(message, (None, 0.0))
         self._held[message] = (op, self.world.forward)
-        if holder is None:
+        self._taken[message, op.call["token"]] = op
+        if holder is None or (message, holder.call["token"]) in self._maybe_settled:
             return
         stepped = self.world.forward - forward + self.world.slack
         early = holder.lo.t + holder.call["seconds"] - stepped - op.hi.t
-        if early > 0:
+        # Both were under way at once, and this one was the first, and late when the other came.
+        other_way = op.lo.seq < holder.hi.seq and op.lo.t + op.call["seconds"] <= holder.hi.t
+        if early > 0 and not other_way:
             story = f"{op.node} took message {message} {early:.3f} s before {holder.node} was late"
             self.accuse(None, (*holder.lines, *op.lines), story)
 
@@ -163,6 +173,18 @@ class OneCourier(Invariant, name="S18", needs={"outbox"}):
         elif holder is None and not self.world.failovers:
             story = f"{op.node} settled message {message}, which nobody has in hand"
             self.accuse(None, op.lines, story)
+
+    def _settle_heard(self, message: int, op: Op) -> None:
+        self.cases += 1
+        key = message, op.call["token"]
+        first = self._settled.setdefault(key, op)
+        holder, own = self._held.get(message, (None, 0.0))[0], self._taken.get(key)
+        if first is not op:
+            story = f"{op.node} settled message {message} twice under one token"
+            self.accuse(None, (*first.lines, *op.lines), story)
+        elif holder and own and own.hi.seq < holder.lo.seq <= holder.hi.seq < op.lo.seq:
+            story = f"{op.node} settled message {message}, which {holder.node} has taken since"
+            self.accuse(None, (*holder.lines, *op.lines), story)
 
 
 @dataclass(eq=False)

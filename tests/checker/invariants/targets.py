@@ -95,7 +95,7 @@ def priority(job: Job) -> int:
 
 def halted_by(job: Job) -> Op | None:
     """What surely made this job halt its target, if nobody asked to let it go on."""
-    if job.cleared or job.unsure or job.deleted is not None:
+    if job.cleared or job.unsure or job.unsure_cancels or job.deleted is not None:
         return None
     if job.rest is not None:
         return job.rest[1] if job.rest[0] == "paused" else None
