@@ -316,6 +316,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Check that the log of events, the jobs and the counts are consistent."),
         "nodes": ("verbs.store",
             "List the running daemons, and those that died within the last hour."),
+        "instances": ("instances.verb", "Start and drain systemd instances as there is work."),
         "duties": ("verbs.store",
             "Show which node has each duty, since when, and with what results."),
         "scaling": ("verbs.scaling", "Show why the crew has its size."),

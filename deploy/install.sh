@@ -82,7 +82,7 @@ remove_old_releases() {
 
 install_units() {
     mkdir -p "$units"
-    for unit in musterd.service musterd@.service; do
+    for unit in musterd.service musterd@.service musterd-instances.service; do
         sed "s,/opt/musterd/,$prefix/,g" "$checkout/deploy/systemd/$unit" >"$units/$unit.new"
         chmod 644 "$units/$unit.new"
         mv -f "$units/$unit.new" "$units/$unit"

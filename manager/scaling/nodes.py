@@ -6,21 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from musterd.config.scaling import PolicyName
 from musterd.store.nodes import NodeRecord
-
-NODE_HORIZON_SECONDS = 30.0  # what becomes due within it is work: a new node takes as long to start
-
-
-@attrs.frozen
-class NodeSize:
-    """How this node's settings say that work is met."""
-
-    policy: PolicyName
-    max_count: int  # workers of a node
-    max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
 
 
 def wished_workers(nodes: Sequence[NodeRecord]) -> int | None:
@@ -31,13 +18,21 @@ def wished_workers(nodes: Sequence[NodeRecord]) -> int | None:
     return sum(wishes) if wishes else None
 
 
-def nodes_desired(work: int, wished: int | None, size: NodeSize) -> int:
+def nodes_for(workers: int, max_count: int) -> int:
+    """Of `max_count` workers each."""
+    return -(-workers // max_count)
+
+
+def workers_desired(
+    work: int, wished: int | None, policy: PolicyName, max_running: int | None = None
+) -> int:
     """`work`: jobs in hand, due and soon due. Under `latency` a worker may do several of them
-    within their promise, so the nodes' own wish counts, as far as there is work.
+    within their promise, so the nodes' own wish counts, as far as there is work. `max_running`:
+    jobs that may run at once, on all nodes; None = any number.
     """
     workers = work
-    if size.policy == "latency" and wished is not None:
+    if policy == "latency" and wished is not None:
         workers = min(work, max(1, wished))
-    if size.max_running is not None:
-        workers = min(workers, size.max_running)
-    return -(-workers // size.max_count)
+    if max_running is not None:
+        workers = min(workers, max_running)
+    return workers

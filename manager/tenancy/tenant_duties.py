@@ -30,12 +30,8 @@ from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.node_events import TRIMMED_ROWS, DutyReporter, JobReporter, NodeEvents
-from musterd.manager.scaling.nodes import (
-    NODE_HORIZON_SECONDS,
-    NodeSize,
-    nodes_desired,
-    wished_workers,
-)
+from musterd.manager.scaling.nodes import nodes_for
+from musterd.manager.scaling.work_ahead import ask_workers_desired
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
@@ -197,15 +193,9 @@ class TenantDuties:
         return await self.counts.refresh()
 
     async def _ask_nodes_desired(self) -> int:
-        engine, settings = self._deps.engine, self._settings.now
-        size = NodeSize(
-            settings.scaling.policy, settings.workers.max_count, settings.limits.max_running or None
-        )
-        work = await engine.queue.work_ahead(NODE_HORIZON_SECONDS)
-        is_asked = work and size.policy == "latency"
-        return nodes_desired(
-            work, wished_workers(await engine.nodes.all()) if is_asked else None, size
-        )
+        settings = self._settings.now
+        workers = await ask_workers_desired(self._deps.engine, settings)
+        return nodes_for(workers, settings.workers.max_count)
 
     def _paced(self, seconds: float, resting_seconds: float) -> Callable[[], float]:
         return lambda: resting_seconds if self._rests else seconds

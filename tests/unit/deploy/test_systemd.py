@@ -13,9 +13,12 @@ from tests.support.stage import settings_with
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "systemd"
-UNITS = ("musterd.service", "musterd@.service")
+DAEMONS = ("musterd.service", "musterd@.service")
+INSTANCES = "musterd-instances.service"
+UNITS = (*DAEMONS, INSTANCES)
 PROGRAM = "/opt/musterd/bin/musterd"
-EXPOSURE_MAX = 12  # tenths
+EXPOSURE_MAX = {INSTANCES: 18}  # tenths; that one runs as root
+EXPOSURE_MAX_ELSE = 12
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def key(name: str, unit: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize("name", ["musterd.service", "musterd@one.service"])
+@pytest.mark.parametrize("name", ["musterd.service", "musterd@one.service", INSTANCES])
 def test_systemd_has_nothing_to_say_about_it(units: Path, name: str) -> None:
     """It exits with 0 whatever it finds."""
     done = subprocess.run(
@@ -47,7 +50,8 @@ def test_systemd_has_nothing_to_say_about_it(units: Path, name: str) -> None:
 
 
 def check_security(unit: str, folder: Path, environ: dict[str, str] | None = None) -> None:
-    words = ("security", "--offline=true", f"--threshold={EXPOSURE_MAX}", unit)
+    most = EXPOSURE_MAX.get(Path(unit).name, EXPOSURE_MAX_ELSE)
+    words = ("security", "--offline=true", f"--threshold={most}", unit)
     done = subprocess.run(
         [program("systemd-analyze"), *words],
         cwd=folder,
@@ -70,7 +74,7 @@ def test_it_is_closed_where_it_lies_too(name: str) -> None:
     check_security(f"./{name}", FOLDER)
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", DAEMONS)
 def test_a_whole_drain_fits_before_systemd_loses_patience(name: str) -> None:
     settings = settings_with()
     assert int(key("TimeoutStopSec", name)) >= drain_seconds_max(settings)
@@ -78,7 +82,7 @@ def test_a_whole_drain_fits_before_systemd_loses_patience(name: str) -> None:
 
 
 def test_the_units_differ_by_their_instance_alone() -> None:
-    plain, template = ((FOLDER / name).read_text() for name in UNITS)
+    plain, template = ((FOLDER / name).read_text() for name in DAEMONS)
     made = template.replace(" --config /etc/musterd/%i.toml", "").replace("-%i", "")
     assert made.replace(" (%i)", "").splitlines()[1:] == plain.splitlines()[1:]
 
@@ -112,9 +116,28 @@ def test_a_prefix_that_would_not_fit_into_a_unit_is_refused(prefix: str) -> None
     assert (done.returncode, prefix in done.stderr) == (1, True)
 
 
+def test_instances_with_one_configuration_differ_from_the_service_by_their_address() -> None:
+    """The drop-in takes back what the template says of files by its name."""
+    drop_in = (FOLDER / "drop-ins" / "instances.conf").read_text()
+    own = " --set http.listen=unix:/run/musterd-%i/http.sock"
+    for name in ("ExecStart", "ExecReload"):
+        last = re.findall(rf"^{name}=(.+)$", drop_in, re.MULTILINE)
+        assert last == [key(name, "musterd.service") + own]
+    loaded = re.findall(r"^LoadCredential=(.*)$", drop_in, re.MULTILINE)
+    unit = (FOLDER / "musterd.service").read_text()
+    assert loaded == ["", *re.findall(r"^LoadCredential=(.+)$", unit, re.MULTILINE)]
+
+
+def test_the_keeper_of_instances_has_no_more_than_the_page_says() -> None:
+    (most,) = re.findall(r"instances --most (\d+)$", key("ExecStart", INSTANCES))
+    assert f"`musterd@1` to `musterd@{most}`" in page("systemd.md")
+    assert key("RestartPreventExitStatus", INSTANCES) == "2 78"
+
+
 def test_each_drop_in_is_for_the_service() -> None:
     files = sorted((FOLDER / "drop-ins").iterdir())
-    assert [one.name for one in files] == ["handlers.conf", "network.conf", "notify-reload.conf"]
+    names = ["handlers.conf", "instances.conf", "network.conf", "notify-reload.conf"]
+    assert [one.name for one in files] == names
     for one in files:
         assert "[Service]" in one.read_text()
         assert f"drop-ins/{one.name}" in page("systemd.md")

@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import attrs
 import pytest
 
-from musterd.manager.scaling.nodes import NodeSize, nodes_desired, wished_workers
+from musterd.manager.scaling.nodes import nodes_for, wished_workers, workers_desired
 from musterd.store.nodes import NodeRecord
 
-DEMAND, LATENCY = NodeSize("demand", 8), NodeSize("latency", 8)
 SEEN_AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -26,10 +24,17 @@ def node(wish: int | None, **values: Any) -> NodeRecord:
     return NodeRecord(**(known | values))
 
 
+def nodes_desired(
+    work: int, wished: int | None, policy: Any, max_running: int | None = None
+) -> int:
+    """Of eight workers each."""
+    return nodes_for(workers_desired(work, wished, policy, max_running), 8)
+
+
 @pytest.mark.parametrize(("work", "nodes"), [(0, 0), (1, 1), (8, 1), (9, 2), (4_000, 500)])
 @pytest.mark.parametrize("policy", ["demand", "depth", "latency"])
 def test_each_job_has_a_worker_on_some_node(policy: Any, work: int, nodes: int) -> None:
-    assert nodes_desired(work, None, attrs.evolve(DEMAND, policy=policy)) == nodes
+    assert nodes_desired(work, None, policy) == nodes
 
 
 @pytest.mark.parametrize(
@@ -45,14 +50,14 @@ def test_each_job_has_a_worker_on_some_node(policy: Any, work: int, nodes: int) 
 def test_under_latency_the_nodes_wish_counts_as_far_as_there_is_work(
     work: int, wished: int, nodes: int
 ) -> None:
-    assert nodes_desired(work, wished, LATENCY) == nodes
-    assert nodes_desired(work, wished, DEMAND) == nodes_desired(work, None, DEMAND)
+    assert nodes_desired(work, wished, "latency") == nodes
+    assert nodes_desired(work, wished, "demand") == nodes_desired(work, None, "demand")
 
 
 def test_no_more_nodes_than_jobs_may_run() -> None:
-    assert nodes_desired(4_000, None, attrs.evolve(DEMAND, max_running=20)) == 3
-    assert nodes_desired(4_000, 30, attrs.evolve(LATENCY, max_running=20)) == 3
-    assert nodes_desired(9, None, attrs.evolve(DEMAND, max_running=20)) == 2
+    assert nodes_desired(4_000, None, "demand", 20) == 3
+    assert nodes_desired(4_000, 30, "latency", 20) == 3
+    assert nodes_desired(9, None, "demand", 20) == 2
 
 
 def test_the_wish_is_that_of_nodes_that_take_jobs() -> None:
