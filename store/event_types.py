@@ -63,9 +63,22 @@ def _failed(data: Mapping[str, Any]) -> str:
     return _joined(_attempt(data), _error(data))
 
 
+def _enqueued(data: Mapping[str, Any]) -> str:
+    held = "held" if data.get("state") else ""
+    priority = f"priority {data['priority']}" if data.get("priority") else ""
+    return _joined(held, _due("due", data), priority)
+
+
+def _requeued(data: Mapping[str, Any]) -> str:
+    return _joined(_because(data), _due("again", data))
+
+
+def _due(word: str, data: Mapping[str, Any]) -> str:
+    return f"{word} at {data['run_at']}" if data.get("run_at") else ""
+
+
 def _retrying(data: Mapping[str, Any]) -> str:
-    due = f"again at {data['run_at']}" if data.get("run_at") else ""
-    return _joined(_attempt(data), due, _error(data))
+    return _joined(_attempt(data), _due("again", data), _error(data))
 
 
 def _because(data: Mapping[str, Any]) -> str:
@@ -140,14 +153,14 @@ _NODE = ("node", "version")
 # Of jobs, in the order in which a job may meet them, then of nodes. An end that no attempt has led
 # to (a job that was canceled while it waited) has no `attempt`; a job that is held has `state`.
 _TYPES: Mapping[str, EventType] = {
-    "job.enqueued": EventType(("state",)),
+    "job.enqueued": EventType(("state", "run_at", "priority"), _enqueued),
     "job.released": EventType(()),
     "job.assigned": EventType(_STARTED, _attempt),
     "job.started": EventType(_STARTED, _attempt),
     "job.progress": EventType(("overall", "phase", "progress", "note"), _progress),
     "job.phase_completed": EventType(("attempt", "phase", "progress", "overall"), _phase_completed),
     "job.retrying": EventType(("attempt", "error", "run_at"), _retrying),
-    "job.requeued": EventType(("attempt", "outcome", "reason"), _because),
+    "job.requeued": EventType(("attempt", "outcome", "reason", "run_at"), _requeued),
     "job.succeeded": EventType(("attempt",), _attempt),
     "job.failed": EventType(("attempt", "error"), _failed),
     "job.canceled": EventType(_STOPPED, _because),

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from musterd.config.toml_text import plain
-from musterd.manager.model.figures import waits_object, waits_of
-from musterd.manager.model.simulation import ModelSettings
+from musterd.manager.model.figures import PLACES, waits_object, waits_of
+from musterd.manager.model.settings import ModelSettings
 from musterd.manager.model.trace import Trace
 from musterd.store.words import count_text, duration_text, plural, time_text
 
@@ -21,6 +21,8 @@ def trace_object(trace: Trace) -> dict[str, Any]:
         "attempts": len(trace),
         **waits_object(waits_of(trace.waits)),
         "due_unknown": trace.left_out.undue,
+        "nodes": trace.nodes,
+        "guarded_seconds": round(sum(until - since for since, until in trace.guarded), PLACES),
         "busy_most": trace.most_at_once,
         "busy_seconds": round(trace.busy_seconds, 6),
         "left_out": attrs.asdict(trace.left_out, filter=lambda field, _: field.name != "undue"),
@@ -31,7 +33,8 @@ def trace_lines(trace: Trace) -> list[str]:
     """What was read, and what could not be used."""
     begun = (time_text(trace.begun_at) or "")[:19].replace("T", " ")
     span = duration_text(trace.span_seconds)
-    lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z"]
+    nodes = f" on {trace.nodes} nodes" if trace.nodes > 1 else ""
+    lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z{nodes}"]
     left = trace.left_out
     parts = (
         (left.running, "still running"),
@@ -43,6 +46,9 @@ def trace_lines(trace: Trace) -> list[str]:
     if left.undue:
         count = plural(left.undue, "attempt")
         lines.append(f"the log does not say when {count} became due: assumed due at their start")
+    if trace.guarded:
+        held = duration_text(sum(until - since for since, until in trace.guarded))
+        lines.append(f"the guard held the crew for {held}: it holds the simulated one then")
     if left.cut:
         lines.append("no more can be simulated at once: anything later was not read")
     return lines
@@ -67,6 +73,8 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
         "scaling.down_step": policy.steps.down,
         "scaling.tolerance_percent": policy.steps.tolerance_percent,
         "limits.max_running": policy.max_running or 0,
+        "kinds.max_running": dict(settings.caps),
+        "nodes": settings.nodes,
     }
 
 

@@ -14,7 +14,8 @@ from musterd.config.toml_text import key_text
 from musterd.console.output import Columns, table_of
 from musterd.console.simulate.showing import trace_lines, trace_object
 from musterd.manager.model.figures import PLACES, Figures, figures_object, figures_of, quantile
-from musterd.manager.model.simulation import ModelSettings, simulate
+from musterd.manager.model.settings import ModelSettings
+from musterd.manager.model.simulation import simulate
 from musterd.manager.model.trace import Trace
 from musterd.store.words import count_text, duration_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,15 +35,18 @@ from musterd.console.verbs.events import (
 )
 from musterd.manager.model.figures import Figures, figures_object, figures_of, waits_of
 from musterd.manager.model.reading import TraceReader
-from musterd.manager.model.simulation import ModelSettings, Run
+from musterd.manager.model.settings import ModelSettings, model_settings
+from musterd.manager.model.simulation import Run
 from musterd.manager.model.simulation import simulate as run_trace
 from musterd.manager.model.trace import Trace
 from musterd.manager.scaling.candidate import candidate_of
-from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine
 from musterd.store.events import EventFilter
 from musterd.store.opening import in_store
 from musterd.store.words import count_text, duration_text, table
+
+NODES_MAX = 100
+JOURNAL_ROWS_MAX = 10_000  # the latest
 
 
 def trace_options(verb: F) -> F:
@@ -53,7 +56,13 @@ def trace_options(verb: F) -> F:
         metavar="7d|POSITION|TIME",
         help="Only newer events; default: all that are kept.",
     )
-    return source_option("--trace")(since(verb))
+    nodes = click.option(
+        "--nodes",
+        type=click.IntRange(1, NODES_MAX),
+        metavar="N",
+        help="How many nodes there are; default: as many as there were at a time.",
+    )
+    return source_option("--trace")(since(nodes(verb)))
 
 
 @click.command(cls=Verb)
@@ -79,19 +88,21 @@ def simulate(
 ) -> None:
     """Show how past jobs would have fared with other settings.
 
-    Runs the jobs of the log through the supervisor's own decisions on a virtual clock: one node,
-    each attempt as long as it was. With --with, --against or --candidate, the proposed settings are
+    Runs the jobs of the log through the supervisor's own decisions on a virtual clock, each attempt
+    as long as it was. With --with, --against or --candidate, the proposed settings are
     shown beside the present ones. Changes nothing, and asks no daemon.
     """
     settings, is_candidate = cli.of_tenant(cli.load().settings), more.pop("candidate")
-    models = [model_settings(settings)]
+    asked = more.pop("nodes")
+    trace = read_trace(cli, settings, **more)
+    nodes = asked or trace.nodes
+    models = [known_of(settings, nodes)]
     if proposed or against is not None or is_candidate:
         proposal = cli.proposing(against, proposed)
         offered = proposal.of_tenant(proposal.load().settings)
-        models.append(model_settings(_candidate(offered) if is_candidate else offered))
+        models.append(known_of(_candidate(offered) if is_candidate else offered, nodes))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
-    trace = read_trace(cli, settings, **more)
     found = Comparison(trace, models, [run_trace(trace, one) for one in models])
     cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
 
@@ -137,8 +148,9 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
     worker-seconds. Changes nothing.
     """
     settings = cli.of_tenant(cli.load().settings)
-    model = model_settings(settings)
+    asked = where.pop("nodes")
     trace = read_trace(cli, settings, **where)
+    model = known_of(settings, asked or trace.nodes)
     with live_line(terminal=sys.stderr) as line:
 
         def progress(count: int) -> None:
@@ -151,15 +163,15 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
     )
 
 
-def model_settings(settings: Settings) -> ModelSettings:
-    """Made by the daemon's own function."""
-    policy = policy_of(settings, catalog_of(settings))
+def known_of(settings: Settings, nodes: int) -> ModelSettings:
+    """Complains where nothing would ever run."""
+    found = model_settings(settings, catalog_of(settings), nodes)
+    policy = found.policy
     if policy.mode != "active" and not policy.default_count:
         what = f'with scaling.mode = "{policy.mode}" nobody is hired'
         advice = "give --set scaling.mode=active before the verb"
         raise Complaint(Exit.USAGE, f"{what}, and with default_count = 0 no job starts", advice)
-    interval_seconds = settings.workers.scale_interval_ms / 1000
-    return ModelSettings(policy, interval_seconds, settings.scaling.hours)
+    return found
 
 
 def read_trace(
@@ -184,7 +196,7 @@ def read_trace(
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
-    which = EventFilter(types=frozenset({"job", "worker", "scale"}))
+    which = EventFilter(types=frozenset({"job", "worker", "node", "scale"}))
 
     async def work(engine: Engine) -> None:
         newest = await order_all(engine.events)
@@ -193,6 +205,11 @@ def _from_store(settings: Settings, reader: TraceReader, since: Since | None) ->
             reader.take(page)
             if reader.is_full:
                 return
+
+        if (found := reader.trace) is not None:
+            ends_at = found.begun_at + timedelta(seconds=found.span_seconds)
+            journal = await engine.journal.read(found.begun_at, ends_at, JOURNAL_ROWS_MAX)
+            reader.take_journal(journal)
 
     in_store(settings, work)
 

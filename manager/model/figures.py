@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from musterd.manager.model.simulation import ModelSettings, Run
+from musterd.manager.model.settings import ModelSettings
+from musterd.manager.model.simulation import Run
 from musterd.manager.model.trace import Trace
 
 PLACES = 6  # of seconds and shares, for programs

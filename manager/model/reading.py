@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import nan
 from sys import intern
+from typing import get_args
 
 import attrs
 
 from musterd.manager.model.trace import NONE, LeftOut, Trace
+from musterd.manager.scaling.guard import GuardLimit
 from musterd.store.events import Event
+from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import moment_of
 
 ATTEMPTS_MAX = 1_000_000
@@ -25,6 +28,8 @@ class _Job:
     """A job that has not ended. `last` is its previous attempt."""
 
     due: float | None = None
+    made: float = 0.0
+    is_held: bool = False  # until somebody releases it
     assigned: float | None = None
     started: float | None = None
     hand: WorkerKey | None = None
@@ -32,7 +37,7 @@ class _Job:
     last_end: float = 0.0
 
     @property
-    def is_held(self) -> bool:
+    def is_leased(self) -> bool:
         return self.started is not None or self.assigned is not None
 
 
@@ -48,13 +53,19 @@ class TraceReader:
         self._due, self._run, self._waited = array("d"), array("d"), array("d")
         self._next, self._pause = array("q"), array("d")
         self._kinds: list[str] = []
+        self._targets: list[str] = []
+        self._priorities, self._made = array("q"), array("d")
         self._firsts: list[tuple[float, int, int]] = []
+        self._priority_of: dict[int, int] = {}  # of jobs that have one and may go on
+        self._nodes = NodeTimes()
+        self._guarded: list[tuple[datetime, datetime]] = []
         self._unstarted = self._undue = 0
         self._tick: float | None = None  # the first decision that is told
 
     @property
     def is_full(self) -> bool:
-        return len(self._run) >= self._attempts_max or len(self._jobs) >= LIVING_MAX
+        most = max(len(self._jobs), len(self._priority_of))
+        return len(self._run) >= self._attempts_max or most >= LIVING_MAX
 
     def take(self, events: Iterable[Event]) -> None:
         """Ignores further events when it is full."""
@@ -63,6 +74,7 @@ class TraceReader:
                 return
             now = self._seconds(event.at)
             self._latest = max(self._latest, now)
+            self._nodes.note(event, now)
             taker = _TAKERS.get(event.type)
             if taker is not None and event.job_id is not None:
                 taker(self, event, event.job_id, now)
@@ -71,19 +83,25 @@ class TraceReader:
             elif event.type == "scale.decided" and self._tick is None:
                 self._tick = self._decided(event)
 
+    def take_journal(self, runs: Iterable[JournalRun]) -> None:
+        """What supervisors decided in the time of these events: of that, what the guard held."""
+        guarded = (one for one in runs if one.fields["limited_by"] in get_args(GuardLimit))
+        self._guarded = [(one.at, one.until) for one in guarded]
+
     @property
     def trace(self) -> Trace | None:
         """None = the log has no attempt with both its start and its end."""
         if self._begun_at is None or not self._run:
             return None
-        running = sum(job.is_held for job in self._jobs.values())
-        waiting = len(self._jobs) - running
+        running = sum(job.is_leased for job in self._jobs.values())
+        waiting = sum(not (job.is_leased or job.is_held) for job in self._jobs.values())
         left_out = LeftOut(running, waiting, self._unstarted, self._undue, self.is_full)
         columns = (self._due, self._run, self._waited, self._next, self._pause)
         firsts = array("q", (entry for _, _, entry in sorted(self._firsts)))
-        return Trace(
-            self._begun_at, self._latest, *columns, firsts, self._kinds, left_out, self._tick or 0.0
-        )
+        nodes = self._nodes.mean_over(self._latest)
+        guarded = stretches_of(self._guarded, self._begun_at)
+        more = self._tick or 0.0, self._priorities, self._targets, self._made, nodes, guarded
+        return Trace(self._begun_at, self._latest, *columns, firsts, self._kinds, left_out, *more)
 
     def _seconds(self, at: datetime) -> float:
         if self._begun_at is None:
@@ -98,9 +116,17 @@ class TraceReader:
             return None
 
     def made(self, event: Event, job_id: int, now: float) -> None:
-        """Enqueued, released or resumed."""
-        if event.data.get("state") != "pending":  # held: due when it is released
-            self._jobs[job_id] = _Job(due=now)
+        due = self._told(event)
+        is_held = event.data.get("state") == "pending"
+        self._jobs[job_id] = _Job(now if due is None else max(now, due), now, is_held)
+        if priority := int(event.data.get("priority") or 0):
+            self._priority_of[job_id] = priority
+
+    def set_going(self, _event: Event, job_id: int, now: float) -> None:
+        """Released or resumed."""
+        job = self._jobs.get(job_id)
+        due = now if job is None or job.due is None else max(now, job.due)
+        self._jobs[job_id] = _Job(due, now)
 
     def assigned(self, _event: Event, job_id: int, now: float) -> None:
         job = self._jobs.setdefault(job_id, _Job())
@@ -116,6 +142,8 @@ class TraceReader:
             self._note(job, event, self._start_of(job, job.started), now)
         elif job is None or job.due is None:
             self._unstarted += 1
+        if event.type in ("job.succeeded", "job.canceled"):  # any other may go on
+            self._priority_of.pop(job_id, None)
 
     def tried_again(self, event: Event, job_id: int, now: float) -> None:
         """If it is given back before it started, it is due as before."""
@@ -130,6 +158,7 @@ class TraceReader:
 
     def gone(self, _event: Event, job_id: int, _now: float) -> None:
         self._jobs.pop(job_id, None)
+        self._priority_of.pop(job_id, None)
 
     def _start_of(self, job: _Job, logged: float) -> float:
         """A job claimed ahead is logged late: it really began when its worker was free."""
@@ -138,11 +167,16 @@ class TraceReader:
         return min(logged, max(job.assigned, self._free_since.get(job.hand, 0.0)))
 
     def _due_again(self, event: Event, now: float) -> float | None:
-        """None = unknown, as after a snooze."""
-        if event.type == "job.requeued":
-            return None if event.data.get("outcome") == "snoozed" else now
+        """None = unknown."""
+        if event.type == "job.requeued" and event.data.get("outcome") != "snoozed":
+            return now
+        told = self._told(event)
+        return None if told is None else max(now, told)
+
+    def _told(self, event: Event) -> float | None:
+        """When it says that its job is due; None = it does not."""
         try:
-            return max(now, self._seconds(moment_of(str(event.data.get("run_at")))))
+            return self._seconds(moment_of(str(event.data.get("run_at"))))
         except ValueError:
             return None
 
@@ -157,6 +191,9 @@ class TraceReader:
         self._next.append(NONE)
         self._pause.append(0.0)
         self._kinds.append(intern(event.kind or ""))
+        self._targets.append(intern(event.target or ""))
+        self._priorities.append(self._priority_of.get(event.job_id or 0, 0))
+        self._made.append(min(job.made, due))
         if job.last == NONE:
             self._firsts.append((due, event.job_id or 0, entry))
         else:
@@ -167,14 +204,59 @@ class TraceReader:
         return entry
 
 
+DECISION_SECONDS = 1.0  # as long as a decision holds, at least
+
+
+def stretches_of(
+    times: Iterable[tuple[datetime, datetime]], begun_at: datetime
+) -> Sequence[tuple[float, float]]:
+    """In seconds from the beginning, in order; what touches becomes one."""
+    found: list[tuple[float, float]] = []
+    for at, until in sorted(times):
+        since = max(0.0, (at - begun_at).total_seconds())
+        ends = (until - begun_at).total_seconds() + DECISION_SECONDS
+        if found and since <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], ends)
+        elif ends > since:
+            found.append((since, ends))
+    return found
+
+
+NODES_MAX = 10_000  # names; each start of a daemon may have one of its own
+
+
+@attrs.define
+class NodeTimes:
+    """When each node was there: from the first that is told of it to its end, or the last."""
+
+    _seen: dict[str, tuple[float, float]] = attrs.field(factory=dict[str, tuple[float, float]])
+    _over_seconds: float = 0.0  # of those that have stopped
+
+    def note(self, event: Event, now: float) -> None:
+        name = event.data.get("node")
+        if not isinstance(name, str) or (name not in self._seen and len(self._seen) >= NODES_MAX):
+            return
+        since, _ = self._seen.get(name, (now, now))
+        if event.type == "node.stopped":
+            self._seen.pop(name, None)
+            self._over_seconds += now - since
+        else:
+            self._seen[name] = since, now
+
+    def mean_over(self, span_seconds: float) -> int:
+        """How many were there at the same time; at least 1."""
+        seconds = self._over_seconds + sum(last - since for since, last in self._seen.values())
+        return max(1, round(seconds / span_seconds)) if span_seconds else 1
+
+
 def _worker_key(data: Mapping[str, object]) -> WorkerKey:
     return str(data.get("node")), str(data.get("worker"))
 
 
 _TAKERS: Mapping[str, Callable[[TraceReader, Event, int, float], None]] = {
     "job.enqueued": TraceReader.made,
-    "job.released": TraceReader.made,
-    "job.resumed": TraceReader.made,
+    "job.released": TraceReader.set_going,
+    "job.resumed": TraceReader.set_going,
     "job.assigned": TraceReader.assigned,
     "job.started": TraceReader.started,
     "job.retrying": TraceReader.tried_again,

@@ -43,9 +43,26 @@ class Trace:
     kinds: Sequence[str]
     left_out: LeftOut = attrs.field(factory=LeftOut)
     tick_seconds: float = 0.0
+    # Without any: 0, none, and as soon as it was due.
+    priorities: Sequence[int] = ()
+    targets: Sequence[str] = ()
+    made_seconds: Sequence[float] = ()  # of a first attempt: since when its job was there
+    nodes: int = 1  # that were there at the same time, on average
+    guarded: Sequence[tuple[float, float]] = ()  # when the guard kept a crew from growing
 
     def __len__(self) -> int:
         return len(self.run_seconds)
+
+    def priority(self, entry: int) -> int:
+        return self.priorities[entry] if self.priorities else 0
+
+    def target(self, entry: int) -> str:
+        """Empty = none."""
+        return self.targets[entry] if self.targets else ""
+
+    def is_made(self, entry: int, now: float) -> bool:
+        """Whether its job is in the queue by then, due or not."""
+        return (self.made_seconds or self.due_seconds)[entry] <= now
 
     @cached_property
     def waits(self) -> Sequence[float]:

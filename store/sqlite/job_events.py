@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import attrs
 
 from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
-from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import Claim, ProgressNote
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState, Request
 from musterd.store.phases import rounded
@@ -108,12 +107,16 @@ def held(database: Database, fence: rows.Params) -> Held | None:
     return Held._make(found[0]) if found else None
 
 
-def record_new(events: JobEvents, jobs: Sequence[NewJob], made: Sequence[Enqueued]) -> None:
-    for job, one in zip(jobs, made, strict=True):
-        if one.is_new:
-            data = {"state": JobState.PENDING.value} if job.hold else None
-            events.record("job.enqueued", About(one.id, job.kind, job.target), data)
-    events.write()
+def record_new(events: JobEvents, about: About, row: rows.Params, priority: int) -> None:
+    """Says what is out of the ordinary: that it is held, not due yet, or has a priority."""
+    data: dict[str, object] = {}
+    if row["state"] == JobState.PENDING:
+        data["state"] = JobState.PENDING.value
+    if row["run_at"] > events.now:
+        data["run_at"] = time_text(rows.moment(row["run_at"]))
+    if priority:
+        data["priority"] = priority
+    events.record("job.enqueued", about, data or None)
 
 
 def record_claims(events: JobEvents, claims: Sequence[Claim], node: str) -> None:
@@ -194,7 +197,10 @@ def _end(state: JobState, ending: rows.Params, run_at: int) -> tuple[str, Data |
         return "job.retrying", {"error": error, "run_at": time_text(rows.moment(run_at))}
     if ending["outcome"] == AttemptOutcome.LOST:
         reason = LOST
-    return "job.requeued", {"outcome": ending["outcome"], "reason": reason}
+    data = {"outcome": ending["outcome"], "reason": reason}
+    if ending["outcome"] == AttemptOutcome.SNOOZED:
+        data["run_at"] = time_text(rows.moment(run_at))
+    return "job.requeued", data
 
 
 def _short_error(text: str | None) -> Any:

@@ -22,7 +22,7 @@ from musterd.store.phases import PhaseRecord, made_whole
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import ClaimOrder, bar
 from musterd.store.sqlite.database import Database, Part, called
-from musterd.store.sqlite.job_events import JobEvents, record_new
+from musterd.store.sqlite.job_events import About, JobEvents, record_new
 from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.why import why_facts
@@ -35,19 +35,18 @@ def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 def make(database: Database, jobs: Sequence[NewJob], now: int) -> list[Enqueued]:
     """As `enqueue`, within the caller's transaction."""
-    maker = _Maker(database, now)
+    maker = _Maker(JobEvents(database, now))
     made = [
         maker.made(job, f"job {number} of {len(jobs)} ({job.kind!r})")
         for number, job in enumerate(jobs, start=1)
     ]
-    record_new(JobEvents(database, now), jobs, made)
+    maker.events.write()
     return made
 
 
 @attrs.define
 class _Maker:
-    database: Database
-    now: int
+    events: JobEvents
     _bars: dict[str, ClaimOrder] = attrs.field(factory=dict[str, ClaimOrder], init=False)
 
     def made(self, job: NewJob, which: str) -> Enqueued:
@@ -60,15 +59,23 @@ class _Maker:
         self.database.execute("take_key", rows.key_of(job, made, self.now))
         return Enqueued(made, is_new=True)
 
+    @property
+    def database(self) -> Database:
+        return self.events.database
+
+    @property
+    def now(self) -> int:
+        return self.events.now
+
     def _insert(self, job: NewJob, which: str) -> int:
         try:
             row = rows.new_job(job, self.now)
             row["behind"] = self._is_behind(job, row["run_at"])
-            made = self.database.execute("enqueue", row).lastrowid
+            ((made, priority),) = self.database.rows("enqueue", row)
         except (sqlite3.IntegrityError, UnicodeEncodeError, OverflowError, InputRefused) as error:
             raise InputRefused(f"enqueue: {self.database.where}: {which}: {error}") from error
-        assert made is not None  # an insert that raised nothing made a row
-        return made
+        record_new(self.events, About(made, job.kind, job.target), row, priority)
+        return int(made)
 
     def _is_behind(self, job: NewJob, run_at: int) -> bool:
         """Whether it is due, but not its turn: then no claim needs to meet it."""

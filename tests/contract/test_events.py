@@ -10,6 +10,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Ends, Hold, ProgressNote
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState
+from musterd.store.words import time_text
 from tests.contract.asking import put_one
 from tests.contract.event_tools import everything, since, told, types_told
 from tests.contract.job_tools import ending, put, settle, take, take_one
@@ -52,6 +53,40 @@ async def test_one_call_may_make_held_jobs_and_others(rig: Rig) -> None:
     found = {event.job_id: event for event in await everything(rig.engine)}
     assert [found[one].data.get("state") for one in made] == ["pending", None] * 3
     assert [found[one].target for one in made] == [job.target for job in jobs]
+
+
+LATER: tuple[dict[str, Any], ...] = (
+    {}, {"priority": 7}, {"priority": -7}, {"delay_seconds": 90}, {"hold": True},
+    {"delay_seconds": 90, "priority": 3, "hold": True},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at_once", [1, 6, 40])
+async def test_a_job_says_when_it_is_due_and_its_priority_where_that_says_something(
+    rig: Rig, at_once: int
+) -> None:
+    """One by one, several at once, and many of each."""
+    jobs = [NewJob("a", **options) for options in LATER for _ in range(max(1, at_once // 6))]
+    made: list[int] = []
+    for first in range(0, len(jobs), at_once):
+        made += await rig.engine.jobs.enqueue(jobs[first : first + at_once])
+    found = {event.job_id: event.data for event in await everything(rig.engine)}
+    for job_id, job in zip(made, jobs, strict=True):
+        record = await rig.engine.jobs.get(job_id)
+        assert record is not None
+        wanted: dict[str, Any] = {"state": "pending"} if job.hold else {}
+        if job.delay_seconds:
+            wanted["run_at"] = time_text(record.run_at)
+        if job.priority:
+            wanted["priority"] = job.priority
+        assert found[job_id] == wanted
+
+
+async def test_jobs_that_are_alike_say_when_they_are_due_one_by_one(rig: Rig) -> None:
+    made = await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=30, priority=2)] * 5)
+    found = {event.job_id: event.data for event in await everything(rig.engine)}
+    assert [found[one]["priority"] for one in made] == [2] * 5
+    assert all("run_at" in found[one] for one in made)
 
 
 async def test_a_key_that_is_held_makes_no_job_and_tells_nothing(rig: Rig) -> None:
@@ -120,6 +155,10 @@ async def test_an_end_is_told_with_what_belongs_to_it(rig: Rig, which: str) -> N
     end = ending(claim, state, outcome, error=ERROR, reason="so")
     await settle(rig.engine, end)
     type_ = "requeued" if state is JobState.QUEUED else which
+    if which == "snoozed":
+        record = await rig.engine.jobs.get(claim.id)
+        assert record is not None
+        data = {**data, "run_at": time_text(record.run_at)}
     wanted = [(type_, {"attempt": 1, **data})]
     assert await since(rig.engine, claim.id, 2) == wanted
     assert (await settle(rig.engine, end)).rejected == {claim.id}  # its reply had been lost
@@ -133,7 +172,7 @@ async def test_a_retry_is_told_with_its_error_and_its_time(rig: Rig) -> None:
     record = await rig.engine.jobs.get(job_id)
     assert record is not None
     ((type_, data),) = await since(rig.engine, job_id, 2)
-    run_at = record.run_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    run_at = time_text(record.run_at)
     assert (type_, data) == ("retrying", {"attempt": 1, "error": TOLD_ERROR, "run_at": run_at})
     rig.pass_time(100)
     again = await take_one(rig.engine)

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from musterd.manager.model.reading import TraceReader
-from musterd.manager.model.simulation import ModelSettings
+from musterd.manager.model.settings import ModelSettings
 from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.manager.scaling.latency import Promises

@@ -229,6 +229,7 @@ declare
     pending constant jsonb := '{"state": "pending"}';
     channel text;
     taken text[];  -- targets that other jobs have
+    is_placed boolean;  -- some are not due yet, or have a priority: then the log says so
     moment constant timestamptz := clock_timestamp();
 begin
     select count(*)::integer as number, count(*) filter (where state = 'pending')::integer as held, count(target) as targets,
@@ -239,6 +240,7 @@ begin
     if arrived.number > 0 then
         held := arrived.held;
         stretch := least(64, greatest(1, arrived.number / 16));
+        is_placed := arrived.latest > moment or arrived.highest <> 0 or arrived.priority <> 0;
         if arrived.number = 1 then
             with one as materialized (select id, run_at, priority, state, kind, target from new_rows),
             placed as (
@@ -248,9 +250,10 @@ begin
             counted as (
                 insert into {schema}.count_changes (pending) select held where held = 1
             )
-            insert into {schema}.event_drafts (enqueued, queued, type, job_ids, kinds, targets, common)
+            insert into {schema}.event_drafts (enqueued, queued, type, job_ids, kinds, targets, common, details)
             select 1, 1 - held, 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
-                   case held when 1 then pending end
+                   case held when 1 then pending end,
+                   case when run_at > moment or priority <> 0 then array[{schema}.place_told(run_at, priority, moment)] end
             from one;
         else
             insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
@@ -284,14 +287,16 @@ begin
                 group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
             end if;
             if arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are
-                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common, details)
                 select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
-                       case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
+                       case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end,
+                       case when is_placed then array_agg({schema}.place_told(run_at, priority, moment)) end
                 from new_rows group by id / 1000 order by min(id);
             else
-                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common, details)
                 select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
-                       case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
+                       case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end,
+                       case when is_placed then array_agg({schema}.place_told(run_at, priority, moment)) end
                 from new_rows group by id / 1000, state order by min(id);
             end if;
         end if;

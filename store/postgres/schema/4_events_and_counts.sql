@@ -124,6 +124,19 @@ begin
     return coalesce(newest, (select last from {schema}.event_head));
 end $$;
 
+-- A time as the data of an event have it.
+create function {schema}.time_text(at timestamptz) returns text
+    language sql stable set search_path = pg_catalog, pg_temp as $$
+    select to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+-- What the event of a new job says of its place in the order of claims, where it is not due yet or has a priority.
+create function {schema}.place_told(run_at timestamptz, priority smallint, moment timestamptz) returns jsonb
+    language sql stable set search_path = pg_catalog, pg_temp as $$
+    select jsonb_strip_nulls(jsonb_build_object('run_at', case when run_at > moment then {schema}.time_text(run_at) end,
+                                                'priority', nullif(priority, 0)))
+$$;
+
 -- An error as the log has it: at most 1,000 characters of its message, which the job has in full.
 create function {schema}.short_error(error jsonb) returns jsonb
     language sql immutable set search_path = pg_catalog, pg_temp as $$

@@ -242,9 +242,10 @@ drafted as (  -- in this order for each job, after the drafts of settle_phases; 
                  case when state <> 'queued' then state when outcome = 'retrying' then outcome else 'requeued' end as what,
                  case when state = 'failed' then jsonb_build_object('error', {schema}.short_error(error::jsonb))
                       when state <> 'queued' then jsonb_build_object('reason', left(reason, 1000))
+                      when outcome = 'snoozed' then jsonb_build_object('outcome', outcome, 'reason', left(reason, 1000),
+                               'run_at', {schema}.time_text(run_at))
                       when outcome <> 'retrying' then jsonb_build_object('outcome', outcome, 'reason', left(reason, 1000))
-                      else jsonb_build_object('error', {schema}.short_error(error::jsonb), 'run_at',
-                               to_char(run_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) end as details
+                      else jsonb_build_object('error', {schema}.short_error(error::jsonb), 'run_at', {schema}.time_text(run_at)) end as details
           from settled where (select all_of_them > succeeded from sums) and state <> 'succeeded') other
     group by what, kind, target is not null
     returning 1

@@ -1,8 +1,9 @@
 -- Jobs: making them, reading them, looking some out, and acting on them; and on the queue.
 
--- enqueue: one new job, :state; due at :run_at; :behind = 1 if another has its target
+-- enqueue: one new job, :state; due at :run_at; :behind = 1 if another has its target. Gives its id and its priority
 insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, webhook)
 values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :behind, :webhook)
+returning id, priority
 
 -- priority_of_kind: that of jobs of a kind that have none of their own
 select coalesce((select priority from kind_rules where kind = :kind), 0)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from musterd.config.scaling import Hours
 from musterd.manager.model.line import SimulatedQueue
-from musterd.manager.model.simulation import ModelSettings, rest_size, simulate
+from musterd.manager.model.settings import ModelSettings, rest_size
+from musterd.manager.model.simulation import simulate
 from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 from musterd.manager.scaling.hours import HoursClock, with_hours
@@ -213,7 +214,7 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
         due = min(len(on.queue), 2 * policy.max_count + 1)
         most = policy.max_running
         is_asked = policy.policy == "latency"
-        work = on.work(now, rules.interval_seconds) if is_asked else None
+        work = on.work(0, now, rules.interval_seconds) if is_asked else None
         room = None if most is None else most - on.busy
         seen = Situation(due, on.busy, on.size, room=room, work=work)
         plan, memory = decide(seen, memory, policy, now)

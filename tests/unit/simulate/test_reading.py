@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from math import isnan
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from musterd.manager.model.reading import TraceReader
 from musterd.manager.model.trace import NONE, Trace
 from musterd.store.events import Event
+from musterd.store.scaling_journal import JournalRun
 from tests.support.traces import BEGUN_AT
 
 Told = tuple[float, str, int | None] | tuple[float, str, int | None, dict[str, Any]]
@@ -175,3 +177,71 @@ def test_times_that_step_back_a_little_make_nothing_negative() -> None:
         (1.8, "job.succeeded", 1),
     )  # fmt: skip
     assert rows(trace) == [(1.9, 0, 0)]
+
+
+def in_seconds(seconds: float) -> str:
+    return (BEGUN_AT + timedelta(seconds=seconds)).isoformat()
+
+
+def test_a_job_for_later_is_due_at_its_time_and_there_from_its_making_on() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 9), (2, "job.enqueued", 1, {"run_at": in_seconds(30), "priority": 4}),
+        (31, "job.started", 1, hand(1)), (33, "job.retrying", 1, {"run_at": in_seconds(40)}),
+        (41, "job.started", 1, hand(1)), (42, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(30, 1, 2), (40, 1, 1)]
+    assert list(trace.made_seconds) == [2, 2]
+    assert [trace.priority(one) for one in range(2)] == [4, 4]
+    assert [trace.is_made(0, now) for now in (1.9, 2.0)] == [False, True]
+
+
+def test_a_held_job_keeps_its_time_and_its_priority() -> None:
+    held = {"state": "pending", "run_at": in_seconds(30), "priority": -1}
+    trace = trace_of(
+        (0, "job.enqueued", 1, held), (5, "job.released", 1), (31, "job.started", 1, hand(1)),
+        (32, "job.paused", 1), (40, "job.resumed", 1), (41, "job.started", 1, hand(1)),
+        (42, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(30, 1, 1), (40, 1, 1)]
+    assert list(trace.priorities) == [-1, -1]
+    assert list(trace.made_seconds) == [5, 40]
+
+
+def test_who_snoozes_says_until_when() -> None:
+    snoozed = {"outcome": "snoozed", "run_at": in_seconds(50)}
+    trace = trace_of(
+        (0, "job.enqueued", 1), (0, "job.started", 1, hand(1)), (2, "job.requeued", 1, snoozed),
+        (53, "job.started", 1, hand(1)), (54, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(0, 0, 2), (50, 3, 1)]
+    assert trace.left_out.undue == 0
+
+
+def test_nodes_count_by_how_long_they_were_there() -> None:
+    """One was there all the time, two half of it each: two at a time."""
+    name = ({"node": "north"}, {"node": "east"}, {"node": "west"})
+    trace = trace_of(
+        (0, "node.started", None, name[0]), (0, "node.started", None, name[1]),
+        (0, "job.enqueued", 1), (1, "job.started", 1, hand(1)), (2, "job.succeeded", 1),
+        (50, "node.stopped", None, name[1]), (50, "node.started", None, name[2]),
+        (100, "worker.hired", None, name[2]), (100, "worker.hired", None, name[0]),
+    )  # fmt: skip
+    assert trace.nodes == 2
+
+
+def decided(since: float, until: float, limited_by: str | None) -> JournalRun:
+    at, end = BEGUN_AT + timedelta(seconds=since), BEGUN_AT + timedelta(seconds=until)
+    return JournalRun(UUID(int=1), "north", at, end, 9, {"limited_by": limited_by})
+
+
+def test_the_journal_tells_when_the_guard_held_the_crew() -> None:
+    reader = TraceReader()
+    reader.take(log((0, "job.enqueued", 1), (1, "job.started", 1), (90, "job.succeeded", 1)))
+    reader.take_journal(
+        [
+            decided(60, 60, "store"), decided(10, 19, "machine_cpu"), decided(30, 50, "max"),
+            decided(20, 25, "machine_memory"), decided(-9, 0.5, "machine_cpu"),
+        ]
+    )  # fmt: skip
+    assert reader.trace is not None
+    assert reader.trace.guarded == [(0, 1.5), (10, 26), (60, 61)]

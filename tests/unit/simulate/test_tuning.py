@@ -15,7 +15,8 @@ from musterd.console.simulate.tuning import (
     tune,
 )
 from musterd.manager.model.figures import quantile
-from musterd.manager.model.simulation import ModelSettings, simulate
+from musterd.manager.model.settings import ModelSettings
+from musterd.manager.model.simulation import simulate
 from musterd.manager.model.trace import Trace
 from tests.support.traces import rules, trace_of
 
