@@ -124,8 +124,8 @@ class _Supervisor:
 
 
 class Simulation:
-    """All supervisors, without the ticks that cannot change anything. Goes on in small steps, so that
-    a caller may do something else in between.
+    """All supervisors, without the ticks that cannot change anything. It goes on in small steps, so
+    that a caller may do something else in between.
     """
 
     def __init__(self, trace: Trace, settings: ModelSettings) -> None:
@@ -214,8 +214,8 @@ class Simulation:
         return min(change, turns[place]) if place < len(turns) else change
 
     def _next_tick(self) -> tuple[_Supervisor, int] | None:
-        """None = all jobs have ended, or many, and there was nothing to decide. Crews at rest stay so until a
-        job waits; any other is examined when something happens or no longer holds it back.
+        """None = all jobs have ended, or many, and nobody had to decide. Crews at rest stay so
+        until a job waits; any other is examined when something happens or no longer holds it back.
         """
         on = self._simulated
         for each in self._nodes:
