@@ -98,10 +98,20 @@ class TraceReader:
         left_out = LeftOut(running, waiting, self._unstarted, self._undue, self.is_full)
         columns = (self._due, self._run, self._waited, self._next, self._pause)
         firsts = array("q", (entry for _, _, entry in sorted(self._firsts)))
-        nodes = self._nodes.mean_over(self._latest)
-        guarded = stretches_of(self._guarded, self._begun_at)
-        more = self._tick or 0.0, self._priorities, self._targets, self._made, nodes, guarded
-        return Trace(self._begun_at, self._latest, *columns, firsts, self._kinds, left_out, *more)
+        return Trace(
+            self._begun_at,
+            self._latest,
+            *columns,
+            firsts,
+            self._kinds,
+            left_out,
+            tick_seconds=self._tick or 0.0,
+            priorities=self._priorities,
+            targets=self._targets,
+            made_seconds=self._made,
+            nodes=self._nodes.mean_over(self._latest),
+            guarded=stretches_of(self._guarded, self._begun_at),
+        )
 
     def _seconds(self, at: datetime) -> float:
         if self._begun_at is None:
