@@ -126,7 +126,7 @@ class TraceReader:
             return None
 
     def made(self, event: Event, job_id: int, now: float) -> None:
-        due = self._told(event)
+        due = self._due_logged(event)
         is_held = event.data.get("state") == "pending"
         self._jobs[job_id] = _Job(now if due is None else max(now, due), now, is_held)
         if priority := int(event.data.get("priority") or 0):
@@ -180,10 +180,10 @@ class TraceReader:
         """None = unknown."""
         if event.type == "job.requeued" and event.data.get("outcome") != "snoozed":
             return now
-        told = self._told(event)
-        return None if told is None else max(now, told)
+        logged = self._due_logged(event)
+        return None if logged is None else max(now, logged)
 
-    def _told(self, event: Event) -> float | None:
+    def _due_logged(self, event: Event) -> float | None:
         """When it says that its job is due; None = it does not."""
         try:
             return self._seconds(moment_of(str(event.data.get("run_at"))))

@@ -253,7 +253,7 @@ begin
             insert into {schema}.event_drafts (enqueued, queued, type, job_ids, kinds, targets, common, details)
             select 1, 1 - held, 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
                    case held when 1 then pending end,
-                   case when run_at > moment or priority <> 0 then array[{schema}.place_told(run_at, priority, moment)] end
+                   case when run_at > moment or priority <> 0 then array[{schema}.place_data(run_at, priority, moment)] end
             from one;
         else
             insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
@@ -290,13 +290,13 @@ begin
                 insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common, details)
                 select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
                        case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end,
-                       case when is_placed then array_agg({schema}.place_told(run_at, priority, moment)) end
+                       case when is_placed then array_agg({schema}.place_data(run_at, priority, moment)) end
                 from new_rows group by id / 1000 order by min(id);
             else
                 insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common, details)
                 select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
                        case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end,
-                       case when is_placed then array_agg({schema}.place_told(run_at, priority, moment)) end
+                       case when is_placed then array_agg({schema}.place_data(run_at, priority, moment)) end
                 from new_rows group by id / 1000, state order by min(id);
             end if;
         end if;

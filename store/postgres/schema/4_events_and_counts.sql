@@ -131,7 +131,7 @@ create function {schema}.time_text(at timestamptz) returns text
 $$;
 
 -- What the event of a new job says of its place in the order of claims, where it is not due yet or has a priority.
-create function {schema}.place_told(run_at timestamptz, priority smallint, moment timestamptz) returns jsonb
+create function {schema}.place_data(run_at timestamptz, priority smallint, moment timestamptz) returns jsonb
     language sql stable set search_path = pg_catalog, pg_temp as $$
     select jsonb_strip_nulls(jsonb_build_object('run_at', case when run_at > moment then {schema}.time_text(run_at) end,
                                                 'priority', nullif(priority, 0)))
