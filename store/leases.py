@@ -304,6 +304,13 @@ class Leases(Protocol):
         """
         ...
 
+    async def set_aside(self, refused: ClaimRequest) -> list[Settlement]:
+        """After a claim that was refused: those of the next jobs that no claim can take, because
+        somebody changed their rows past the checks of the store, have failed with an error that
+        says what was found. Their values are mended, so that everybody can read them.
+        """
+        ...
+
     async def claims_under(self, token: UUID) -> list[Claim]:
         """The jobs now leased under this token: reads a claim back whose reply was lost."""
         ...

@@ -18,7 +18,8 @@ import trio
 from musterd.store.errors import OutcomeUnknown
 from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.errors import first_line
+from musterd.store.postgres.errors import REFUSED, first_line
+from musterd.store.postgres.moments import moment_of_text
 from musterd.store.postgres.statements import Ask, Cursor, Params, Row, Send, numbers, texts
 
 WALKED_MAX = 4_000  # entries that a claim may walk for nothing, about a millisecond; more is long
@@ -364,7 +365,7 @@ class Claimer:
 
     async def _go_on(self, conn: TrioConnection, rest: ClaimRequest) -> Claimed:
         """In a transaction of its own. The one before it is committed in any case: if this one
-        breaks, the caller has to read back what there is.
+        breaks, the caller has to read back what there is. One that is refused is left to the next.
         """
         try:
             async with conn.pipeline():
@@ -372,6 +373,8 @@ class Claimer:
             return await self.end(conn, rest, going_on)
         except psycopg.Error as error:
             conn.discard()
+            if (error.sqlstate or "")[:2] in REFUSED:
+                return Claimed([], 0.0, aside=1)
             raise OutcomeUnknown(f"claiming: {first_line(error)}", "unreachable") from error
 
 
@@ -424,7 +427,7 @@ def _claim_of_texts(
     return Claim(
         int(job_id), kind, payload, int(attempt), int(budget) if budget else None,
         int(forgiven), float(waited), request.workers[0], request.token, spent, None,
-        schedule, datetime.fromisoformat(slot) if slot else None, claimed_epoch,
+        schedule, moment_of_text(slot) if slot else None, claimed_epoch,
     )  # fmt: skip
 
 

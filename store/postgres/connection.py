@@ -26,6 +26,7 @@ from psycopg.waiting import Ready, Wait
 from musterd.store.connections import ConnectionUse
 from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.errors import READ_ONLY, sort_connect_error, sort_error
+from musterd.store.postgres.moments import read_all_times
 from musterd.store.waiting import Backoff
 
 RV = TypeVar("RV")
@@ -50,6 +51,7 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
     def __init__(self, pgconn: pq.abc.PGconn, *args: Any) -> None:
         super().__init__(pgconn, *args)
         self.lock = _Unlocked()  # type: ignore[assignment]  # psycopg's own is asyncio's
+        read_all_times(self.adapters)
         self._asked: dict[bytes, bytes] = {}  # the names of prepared statements, by their text
 
     @classmethod

@@ -20,7 +20,7 @@ from musterd.store.leases import (
     Renewal,
     Settlement,
 )
-from musterd.store.lifecycle import JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.claiming import Marks, claims
 from musterd.store.postgres.connection import Pool
 from musterd.store.postgres.errors import Locked
@@ -37,6 +37,7 @@ from musterd.store.postgres.statements import (
     words,
 )
 
+LOOKED_AT = 1000  # stretches of each priority, after a claim that was refused
 UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 
 
@@ -52,6 +53,17 @@ class PostgresLeases:
 
     async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         return await self.exchanger.exchange(ends, claim)
+
+    async def set_aside(self, refused: ClaimRequest) -> list[Settlement]:
+        params = {"token": refused.token, "node": refused.node, "bound": LOOKED_AT}
+        found = await self.statements.run("set_aside", params, self.for_exchanges)
+        return [
+            Settlement(
+                job_id, refused.token, attempt, None, None, ended, JobState.FAILED,
+                AttemptOutcome.FAILED, error=error, target=target, kind=kind,
+            )
+            for job_id, kind, target, attempt, ended, error in found
+        ]  # fmt: skip
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)

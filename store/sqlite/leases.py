@@ -41,10 +41,12 @@ from musterd.store.sqlite.job_events import (
     record_end,
     record_start,
 )
+from musterd.store.sqlite.mending import mended
 from musterd.store.sqlite.phases import settle_phase
 from musterd.store.sqlite.progress import note_progress
 from musterd.store.words import time_text
 
+LOOKED_AT = 1000  # jobs, after a claim that was refused
 SUCCEEDED = "job.succeeded"
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 ON_LEASE_LOST = {
@@ -207,6 +209,46 @@ def reap(database: Database, request: ReapRequest) -> list[Reaped]:
         return reaped
 
 
+def set_aside(database: Database, refused: ClaimRequest) -> list[Settlement]:
+    with database.writing("setting damaged jobs aside") as now:
+        wanted = {"now": now, "last": rows.TIME_LAST, "count": LOOKED_AT}
+        events = JobEvents(database, now)
+        found = [
+            _set_aside(events, job_id, refused)
+            for (job_id,) in database.rows("next_in_line", wanted)
+        ]
+        events.write()
+    return [one for one in found if one is not None]
+
+
+def _set_aside(events: JobEvents, job_id: int, refused: ClaimRequest) -> Settlement | None:
+    """What the job has become, if it could not be claimed: it is, once mended, and fails."""
+    database, now = events.database, events.now
+    cursor = database.execute("row", {"id": job_id})
+    columns = [column[0] for column in cursor.description]
+    changed, found = mended(dict(zip(columns, cursor.fetchone(), strict=True)), now)
+    if not changed:
+        return None
+    written = ", ".join(f"{name} = :{name}" for name in changed)
+    database.execute_filled("mend", {"id": job_id, **changed}, columns=written)
+    one_more = {"ids": json.dumps([job_id]), "seats": 0, "workers": "[]", "lease_expires_at": now}
+    claim = {"token": refused.token.bytes, "node": refused.node, "now": now, **one_more}
+    database.execute("claim", claim)
+    ((kind, target, attempt),) = database.rows("claimed_one", {"id": job_id})
+    message = (
+        f"its row was changed past the checks of the schema, and no claim could take it: {found}"
+    )
+    failed = Settlement(
+        job_id, refused.token, attempt, None, None, now / rows.SECOND, JobState.FAILED,
+        AttemptOutcome.FAILED, error=json.dumps({"type": "row_damaged", "message": message}),
+        target=target, kind=kind,
+    )  # fmt: skip
+    end_attempt(events, rows.settlement(failed, now))
+    if target is not None:
+        hand_over(database, target)
+    return failed
+
+
 def expire_all(database: Database) -> int:
     """Lets every lease run out now. For a daemon alone on its file: their holder is dead."""
     with database.writing("giving a dead daemon's leases back") as now:
@@ -244,6 +286,7 @@ class SqliteLeases(Part):
     renew = called(renew)
     note_progress = called(note_progress)
     reap = called(reap)
+    set_aside = called(set_aside)
 
     async def exchange(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         done, leaves_work = await self.call(exchange, ends, claim)

@@ -25,6 +25,9 @@ Row = tuple[Any, ...]
 ID_MAX = 2**63 - 1
 SECOND = 1_000_000  # microseconds
 FOREVER = ID_MAX
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+TIME_FIRST, TIME_LAST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
+MADE_AHEAD = 60 * SECOND  # a job that was made later than this is taken for one that is made now
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = tuple(one.name for one in attrs.fields(JobRecord) if "datetime" in str(one.type))
 
@@ -40,8 +43,14 @@ def moment(at: int | None) -> datetime | None:
     return None if at is None else moment_at(at)
 
 
-def moment_at(at: int) -> datetime:
-    return EPOCH + timedelta(microseconds=at)
+def moment_at(at: Any) -> datetime:
+    """Of a row whose checks somebody went past it may be anything: such a time is read as the first
+    or the last that there is, so that it spoils no row beside it.
+    """
+    try:
+        return EPOCH + timedelta(microseconds=at)
+    except (TypeError, OverflowError):
+        return FIRST if isinstance(at, int | float) and at < 0 else LAST
 
 
 def stamp(at: datetime) -> int:
@@ -99,7 +108,7 @@ def claims(due: Sequence[Due], workers: Sequence[int], token: UUID, now: int) ->
         Claim(
             job.id, job.kind, job.payload or "", job.attempt + 1, job.max_attempts, job.forgiven,
             max(0, now - job.run_at) / SECOND, worker, token, job.spent, job.target, job.schedule,
-            moment(job.slot), max(now, job.created_at) / SECOND,
+            moment(job.slot), max(now, min(job.created_at, now + MADE_AHEAD)) / SECOND,
         )
         for job, worker in zip(due, chain(workers, repeat(None)), strict=False)
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from musterd.catalog.kinds import JSON, Planned, WorkKind, delay_seconds
 from musterd.config.settings import Jitter, Retry
 from musterd.manager.node.status import verdict
 from musterd.store.jobs import JobRecord
+from musterd.store.leases import ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers import toolbox
 from tests.support.history import settlements_of
@@ -328,11 +329,35 @@ async def test_an_end_that_cannot_be_stored_at_all_costs_its_job_alone(stage: St
     assert error_type(await stage.job(culprit)) == "lease_lost"
 
 
-async def test_a_claim_that_the_store_refuses_is_not_asked_for_without_a_pause(
-    stage: Stage,
-) -> None:
-    """As where a row was damaged by hand: an attempt counter at its end cannot be counted up."""
+async def test_a_row_that_no_claim_can_take_fails_alone(stage: Stage) -> None:
+    """An attempt counter at its end cannot be counted up: that stopped all claims."""
     node = await stage.start()
+    bad, good = await stage.put("report", 2, delay_seconds=1)
+    damage_attempt(stage, bad)
+    await stage.all_ended()
+    assert await stage.state(good) is JobState.SUCCEEDED
+    assert await stage.state(bad) is JobState.FAILED
+    assert error_type(await stage.job(bad)) == "row_damaged"
+    (told,) = node.events.named("job failed")
+    assert told["job_id"] == bad
+    assert "attempt is 9223372036854775807" in str(told["error"])
+    assert node.daemon.status().store_trouble is None
+    assert (
+        node.metric("jobs_finished_total", tenant="default", kind="report", outcome="failed") == 1
+    )
+
+
+async def test_a_claim_that_the_store_refuses_is_not_asked_for_without_a_pause(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody finds the row that it is refused for."""
+
+    async def none(_refused: ClaimRequest) -> list[Settlement]:
+        await trio.lowlevel.checkpoint()
+        return []
+
+    node = await stage.start()
+    monkeypatch.setattr(stage.store.engine.leases, "set_aside", none)
     job_id = await stage.put_one("report", delay_seconds=1)
     damage_attempt(stage, job_id)
     await trio.sleep(1)

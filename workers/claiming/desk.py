@@ -62,15 +62,12 @@ class JobObserver(Protocol):
 
     def request_ignored(self, ignored: Ignored) -> None:
         """Work goes on that was asked to stop. Reported once of each."""
-        ...
 
     def claim_refused(self, why: str) -> None:
-        """The store has a row that it cannot give out as it stands: nothing is claimed."""
-        ...
+        """The store has a row that it cannot give out: nothing is claimed."""
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         """This node ended these leases, which had run out, of whatever node."""
-        ...
 
 
 class Load(NamedTuple):
@@ -354,8 +351,8 @@ class Desk:
 
     def take_ended(self) -> list[Ended]:
         """Of all attempts, plain successes too."""
-        ended = self._ended + [one.succeeded() for one in self._succeeded]
-        self._ended, self._succeeded = [], []
+        ended, self._ended = self._ended + [one.succeeded() for one in self._succeeded], []
+        self._succeeded = []
         return ended
 
     @property
@@ -374,9 +371,13 @@ class Desk:
         taken, more = len(answer.claims), answer.parked + beside_another
         return self._pacing.end_look(load.look, taken, load.request.batch, more, full=answer.full)
 
-    def book_refused_claim(self, why: str) -> None:
-        """The store cannot give out what is due."""
-        self._observer.claim_refused(why)
+    def book_refused_claim(self, why: str, failed: Sequence[Settlement]) -> None:
+        """The store cannot give out what is due. Jobs that stood in the way may have failed."""
+        if failed:
+            self._observer.settled(failed)
+            self.poll()
+        else:
+            self._observer.claim_refused(why)
 
     def hear_time(self, epoch: float, asked_boottime: float) -> None:
         """The store's clock stood there when it answered."""

@@ -128,6 +128,7 @@ class ExchangeLoop:
         except Exception as error:  # noqa: BLE001 - whatever broke: it costs this visit
             self.contained(Contained("exchange", None, None, error))
             await self._find_out(load, sent_boottime)
+            await self._set_aside(load, error)
 
     async def _visit(self, load: Load, sent_boottime: float) -> None:
         ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
@@ -135,9 +136,8 @@ class ExchangeLoop:
             answer = await self.engine.leases.exchange(ends, load.request)
         except InputRefused as error:
             self._put_refused_back(load, error)
-            if load.is_claim_alone:  # a row that cannot be claimed as it stands
-                self.desk.book_refused_claim(str(error))
-                await self._backoff.sleep()
+            if load.is_claim_alone:
+                await self._set_aside(load, error)
         except OutcomeUnknown:
             raise
         except StoreError:
@@ -220,6 +220,21 @@ class ExchangeLoop:
                 await self._read_back(load.request.token, sent_boottime)
         except Exception as error:  # noqa: BLE001 - whatever broke
             self.contained(Contained("exchange", None, None, error))
+
+    async def _set_aside(self, load: Load, refused: Exception) -> None:
+        """What stands in the way of this claim and of all others, if it does."""
+        if load.request is None:
+            return
+        failed: list[Settlement] = []
+        try:
+            failed = await self.engine.leases.set_aside(load.request)
+        except StoreError:
+            pass  # the claim is made again, and refused again
+        except Exception as error:  # noqa: BLE001 - whatever broke
+            self.contained(Contained("exchange", None, None, error))
+        self.desk.book_refused_claim(str(refused), failed)
+        if not failed:
+            await self._backoff.sleep()
 
     async def _read_back(self, token: UUID, sent_boottime: float) -> None:
         claims = await self._insist(lambda: self.engine.leases.claims_under(token))

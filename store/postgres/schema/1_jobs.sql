@@ -153,22 +153,26 @@ begin
     end if;
 end $$;
 
--- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC). And no
--- job starts before it was made, nor before one that its node started earlier: one made in a year would put off all of them.
-create function {schema}.refuse_times(job {schema}.job_rows) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-    name   text;
-    moment timestamptz;
-begin
-    select known.name, known.moment into name, moment
+-- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC).
+create function {schema}.odd_times(job {schema}.job_rows) returns table (name text, moment timestamptz)
+    language sql stable set search_path = pg_catalog, pg_temp as $$
+    select known.name, known.moment
     from (values ('run_at', job.run_at), ('created_at', job.created_at), ('started_at', job.started_at),
         ('finished_at', job.finished_at), ('requested_at', job.requested_at), ('cleared_at', job.cleared_at),
         ('stale_at', job.stale_at), ('changed_at', job.changed_at), ('scheduled_for', job.scheduled_for)) known (name, moment)
     where known.moment not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
-    limit 1;
+$$;
+
+-- No job starts before it was made, nor before one that its node started earlier: one made in a year would put off all of them.
+create function {schema}.refuse_times(job {schema}.job_rows) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    odd record;
+begin
+    select * into odd from {schema}.odd_times(job) limit 1;
     if found then
-        raise exception 'job %: % is %, wanted a time of the years 1 to 9999', job.id, name, moment using errcode = 'check_violation';
+        raise exception 'job %: % is %, wanted a time of the years 1 to 9999', job.id, odd.name, odd.moment
+            using errcode = 'check_violation';
     end if;
     if job.created_at > statement_timestamp() + interval '1 minute' then
         raise exception 'job %: created_at is %, which is yet to come; run_at says when it may start', job.id, job.created_at

@@ -132,6 +132,71 @@ begin
         where j.id = wanted and event = 'job.canceled';
 end $$;
 
+-- What of a job's row no claim can take, or no end be written about; null = nothing. The checks of 1_jobs.sql let none of it in:
+-- somebody went past them.
+create function {schema}.damage(job {schema}.job_rows) returns text
+    language sql stable set search_path = pg_catalog, pg_temp as $$
+    select string_agg(format('%s is %s, wanted %s', name, found, wanted), '; ') from (
+        select name, moment::text, 'a time of the years 1 to 9999' from {schema}.odd_times(job)
+        union all
+        select name, number::text, '0 to 1999999999' from (values ('attempt', job.attempt), ('forgiven', job.forgiven)) known (name, number)
+        where number not between 0 and 1999999999) odd (name, found, wanted)
+$$;
+
+-- Ends those of the next jobs in claim order, `bound` stretches of each priority, that no claim can take: their values are
+-- mended, so that everybody can read them, and they have failed. Also those that would never be due.
+create function {schema}.set_aside(token uuid, its_node text, bound integer)
+    returns table (id bigint, kind text, target text, attempt integer, ended_epoch float8, error text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    it record;
+    moment timestamptz;
+    first constant timestamptz := '0001-01-01 00:00+00';
+    last constant timestamptz := '9999-12-31 23:59:59.999999+00';
+begin
+    for it in
+        select job.id, {schema}.damage(job) as found, near.priority, near.run_at, near.kind, near.target
+        from {schema}.claimable_priorities levels cross join lateral (
+            (select * from {schema}.ready stretch where stretch.priority = levels.priority and stretch.run_at <= clock_timestamp()
+             order by stretch.run_at, stretch.first_id limit bound)
+          union all
+            (select * from {schema}.ready stretch where stretch.priority = levels.priority and stretch.run_at > last
+             order by stretch.run_at, stretch.first_id limit bound)) near
+        cross join lateral generate_series(near.first_id, near.last_id) as one (number)
+        join {schema}.job_rows job on job.id = one.number
+        where {schema}.damage(job) is not null
+    loop
+        perform {schema}.lock_job(it.id);
+        continue when {schema}.take_out(it.id, it.priority, it.run_at, it.kind, it.target) is null;  -- a claim was first
+        moment := clock_timestamp();
+        error := jsonb_build_object('type', 'row_damaged', 'message',
+            'its row was changed past the checks of the schema, and no claim could take it: ' || it.found)::text;
+        update {schema}.job_rows j set attempt = least(greatest(j.attempt, 0), 1000000000), started_at = null, finished_at = null
+            where j.id = it.id;
+        update {schema}.job_rows j
+            set state = 'failed', attempt = j.attempt + 1, forgiven = least(greatest(j.forgiven, 0), j.attempt), claim_token = token, node = its_node, worker = null, started_at = null,
+                finished_at = moment, last_outcome = 'failed', error = set_aside.error::jsonb, reason = null, log = null,
+                request = null, requested_at = null,
+                run_at = case when j.run_at < first then first when j.run_at > last then last else j.run_at end,
+                created_at = case when j.created_at < first then first when j.created_at > moment then moment else j.created_at end,
+                cleared_at = null, stale_at = null,
+                changed_at = case when j.changed_at between first and last then j.changed_at end,
+                scheduled_for = case when j.scheduled_for between first and last then j.scheduled_for end
+            where j.id = it.id
+            returning j.id, j.kind, j.target, j.attempt into id, kind, target, attempt;
+        insert into {schema}.endings (state, kind, at, jobs)
+            select 'failed', set_aside.kind, moment, int8multirange(int8range(it.id, it.id, '[]')) where set_aside.target is null;
+        insert into {schema}.count_changes (queued, failed) values (-1, 1);
+        insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
+            values ('job.failed', array[it.id], array[set_aside.kind], case when set_aside.target is not null then array[set_aside.target] end,
+                    array[set_aside.attempt], jsonb_build_object('error', {schema}.short_error(set_aside.error::jsonb)));
+        perform {schema}.make_end_message(j.id, j.kind, 'job.failed', j.attempt, j.webhook) from {schema}.job_rows j where j.id = it.id;
+        perform {schema}.hand_over(array[set_aside.target], true) where set_aside.target is not null;
+        ended_epoch := extract(epoch from moment);
+        return next;
+    end loop;
+end $$;
+
 -- As the command of that name, in the words of store/report.py. Returns the state that the job is in now.
 create function {schema}.control_or_refuse(action text, wanted bigint) returns text
     language plpgsql set search_path = pg_catalog, pg_temp as $$

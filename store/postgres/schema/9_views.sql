@@ -152,7 +152,7 @@ create view {schema}.queue_depth as
 select coalesce(sum(number), 0) as queued,
        coalesce(sum(number) filter (where claimable and run_at <= clock_timestamp()), 0) as due,
        coalesce(extract(epoch from clock_timestamp()
-           - min(run_at) filter (where claimable and run_at <= clock_timestamp())), 0) as oldest_due_seconds
+           - greatest(min(run_at) filter (where claimable and run_at <= clock_timestamp()), timestamptz '0001-01-01')), 0) as oldest_due_seconds
 from (select run_at, last_id - first_id + 1 as number, true as claimable from {schema}.ready
       union all select run_at, last_id - first_id + 1, room = 'parked' from {schema}.waiting) stretch;
 

@@ -53,10 +53,10 @@ first as materialized (
     order by stretch.priority desc, stretch.run_at, stretch.first_id limit 1 for update skip locked
 ),
 claimed as materialized (
-    select job.id, first.kind, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts, job.forgiven,
+    select job.id, first.kind, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts, job.forgiven,
            extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
            to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for,
-           greatest(now.at, job.created_at) as claimed_at, now.at
+           greatest(now.at, least(job.created_at, now.at + interval '1 minute')) as claimed_at, now.at
     from now cross join first join {schema}.job_rows job on job.id = first.first_id
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
@@ -115,9 +115,9 @@ claimed as materialized (
            case when count(schedule) > 0 then array_agg(schedule) end as schedules,
            case when count(scheduled_for) > 0 then array_agg(scheduled_for) end as slots,
            extract(epoch from coalesce(max(claimed_at), (select at from now)))::float8 as claimed_epoch
-    from (select job.id, members.kind, members.target, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts,
+    from (select job.id, members.kind, members.target, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts,
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
-                 job.schedule, job.scheduled_for, greatest(now.at, job.created_at) as claimed_at
+                 job.schedule, job.scheduled_for, greatest(now.at, least(job.created_at, now.at + interval '1 minute')) as claimed_at
           from now cross join members join {schema}.job_rows job on job.id = members.id
           order by members.place) job
 ),
@@ -157,6 +157,9 @@ drafted as (
 -- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none
 select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots, claimed_epoch,
        (select count(*) from met)::int as met, {walked} as walked
+
+-- part this_attempt: which attempt a claim makes; it is refused where nobody could write its end, in a row changed past its checks
+job.attempt + 1 / (job.attempt between 0 and 1999999999)::integer
 
 -- part firsts: where in each priority the first job was that the claim met
 (select jsonb_agg(jsonb_build_array(priority, run_at, first_id))
@@ -360,10 +363,13 @@ select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, first_id)), '[]'):
        ({walked_so_far} - (select walked_before from now))::float8
 from firsts
 
+-- set_aside: ends those of the next jobs that no claim can take, and mends their rows; what each has become
+select id, kind, target, attempt, ended_epoch, error from {schema}.set_aside(%(token)s, %(node)s, %(bound)s)
+
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
 select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
        extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target,
-       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, job.created_at))::float8 as claimed_epoch
+       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, least(job.created_at, held.claimed_at + interval '1 minute')))::float8 as claimed_epoch
 from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
 where held.token = %(token)s
 order by job.priority desc, job.run_at, job.id

@@ -13,7 +13,7 @@ from {room_of_others}
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 line as materialized (
-    select first.*, levels.priority, extract(epoch from (select at from now) - first.run_at)::float8 as waited
+    select first.*, levels.priority, extract(epoch from (select at from now) - greatest(first.run_at, timestamptz '0001-01-01'))::float8 as waited
     from levels cross join lateral (
         select stretch.kind, stretch.run_at, stretch.first_id, stretch.last_id, stretch.last_id - stretch.first_id + 1 as size
         from {schema}.ready stretch
@@ -39,7 +39,7 @@ from {room_of_others}, (
 
 -- part due_jobs: the first `bound` stretches that are due; a line may end before them, in jobs of higher priority that are due soon
 due as materialized (
-    select first.run_at, first.size
+    select greatest(first.run_at, timestamptz '0001-01-01') as run_at, first.size
     from levels cross join lateral (
         select stretch.run_at, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
         where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
@@ -71,7 +71,7 @@ due as materialized (
 -- next_due: seconds until the next queued job that is not yet due becomes due; null if there is none
 with recursive now as materialized (select clock_timestamp() as at),
 {levels}
-select extract(epoch from min(later.run_at) - (select at from now))::float8
+select extract(epoch from least(min(later.run_at), timestamptz '9999-12-31') - (select at from now))::float8
 from levels cross join lateral (
     select stretch.run_at from {schema}.ready stretch
     where stretch.priority = levels.priority and stretch.run_at > (select at from now)
@@ -122,7 +122,7 @@ seen as materialized (
                    select 1 from {schema}.ready stretch
                    where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
                    order by stretch.run_at, stretch.first_id limit 1) first) as due,
-           (select extract(epoch from min(later.run_at) - (select at from now))::float8
+           (select extract(epoch from least(min(later.run_at), timestamptz '9999-12-31') - (select at from now))::float8
             from levels cross join lateral (
                 select stretch.run_at from {schema}.ready stretch
                 where stretch.priority = levels.priority and stretch.run_at > (select at from now)

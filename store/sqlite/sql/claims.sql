@@ -36,6 +36,21 @@ from (
   limit :count
 )
 
+-- next_in_line: the first :count jobs in claim order that are due, or never will be
+select id from job_rows
+where state = 'queued' and parked = 0 and behind = 0 and (run_at <= :now or run_at > :last)
+order by priority desc, run_at, id
+limit :count
+
+-- row: all of one job
+select * from job_rows where id = :id
+
+-- claimed_one: what a settlement says of a job beside its end
+select kind, target, attempt from job_rows where id = :id
+
+-- mend: puts these values into a row; {columns} are written out
+update job_rows set {columns} where id = :id
+
 -- payload: that of one job
 select payload from job_rows where id = :id
 
@@ -60,7 +75,7 @@ where job_rows.id = taken.id and +job_rows.state = 'queued'
 
 -- claims_under: the jobs leased under this token, in claim order
 select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target, schedule, scheduled_for,
-  max(heartbeat_at, created_at)
+  max(heartbeat_at, min(created_at, heartbeat_at + 60000000))
 from job_rows
 where (state = 'assigned' or state = 'running') and claim_token = :token
 order by priority desc, run_at, id
