@@ -29,6 +29,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
+from musterd.manager.node.process import boottime
 from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
@@ -63,7 +64,7 @@ def make_node(
     publish_bounds(metrics, settings)
     metrics.config(generation=1, success=True, timestamp=time.time())
 
-    stores = Stores(time.time, random.Random())
+    stores = Stores(time.time, random.Random(), boottime)
     metrics.watch_connections(stores.use_now)
 
     def engine_of(settings: Settings) -> InstrumentedEngine:

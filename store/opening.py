@@ -104,8 +104,14 @@ class Stores:
     scan looks after all of them.
     """
 
-    def __init__(self, wall_clock: Callable[[], float], rng: random.Random) -> None:
-        self._wall_clock = wall_clock
+    def __init__(
+        self,
+        wall_clock: Callable[[], float],
+        rng: random.Random,
+        boottime: Callable[[], float] | None = None,
+    ) -> None:
+        """`boottime`: for daemons."""
+        self._wall_clock, self._boottime = wall_clock, boottime
         self._rng = rng
         self._databases: dict[str, HubScan] = {}  # by URL
         self._files: FileScan | None = None
@@ -154,6 +160,7 @@ class Stores:
             str(path),
             self._wall_clock,
             busy_timeout_seconds=settings.store.lock_timeout_seconds,
+            boottime=self._boottime,
         )
         return engine
 

@@ -43,6 +43,20 @@ class Ages:
     def of(self, state: JobState, kind: str) -> float | None:
         return self.by_kind.get(kind, self.by_state)[state]
 
+    def later(self, seconds: float) -> Ages:
+        """Each by so much."""
+
+        def of(ages: Mapping[JobState, float | None]) -> dict[JobState, float | None]:
+            return {state: None if age is None else age + seconds for state, age in ages.items()}
+
+        return Ages(of(self.by_state), {kind: of(ages) for kind, ages in self.by_kind.items()})
+
+    @property
+    def longest(self) -> float:
+        """0 = no job's time ever comes."""
+        given = [self.by_state, *self.by_kind.values()]
+        return max((age or 0.0 for each in given for age in each.values()), default=0.0)
+
     @property
     def shortest(self) -> float | None:
         """None = no job's time ever comes."""

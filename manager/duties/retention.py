@@ -22,6 +22,7 @@ from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
 from musterd.config.settings import LiveSettings
+from musterd.manager.duties.clock_watch import ClockWatch
 from musterd.manager.duties.duty import NEXT_BATCH_SECONDS
 from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
@@ -54,12 +55,14 @@ class Retiring:
     catalog: Callable[[], Catalog]
     tenant: str
     log: Log
+    clock: ClockWatch | None = None
     trouble: str | None = attrs.field(default=None, init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _quiet: int = attrs.field(default=0, init=False)  # looks in a row that found nothing
     # So often: a batch that is too large for the store as it is.
     _halved: int = attrs.field(default=0, init=False)
     _until_local: float = attrs.field(default=0.0, init=False)  # one look takes no longer
+    _is_held_back: bool = attrs.field(default=False, init=False)  # a clock was set forward
     _is_cut: bool = attrs.field(default=False, init=False)  # the last look left something to do
 
     async def wait(self, seconds: float) -> None:
@@ -95,15 +98,36 @@ class Retiring:
         batch = max(1, settings.batch >> self._halved)
         stale = ages_of(settings, catalog, "stale_seconds")
         expired = ages_of(settings, catalog, "delete_seconds")
+        too_old_seconds = await self._too_old_seconds(max(stale.longest, expired.longest))
+        stale, expired = stale.later(too_old_seconds), expired.later(too_old_seconds)
         done = 0
         if stale.shortest is not None:
             task = RetentionTask(stale, batch, address_of(settings.on_stale))
             done += await self._walk(self.store.mark, task)
         if expired.shortest is not None:
             done += await self._delete(settings, batch, expired)
-            await self._forget(self.store.forget_leftovers, batch)
-        await self._forget(self._forget_decisions, batch)
+            if not too_old_seconds:
+                await self._forget(self.store.forget_leftovers, batch)
+        if not too_old_seconds:
+            await self._forget(self._forget_decisions, batch)
         return done
+
+    async def _too_old_seconds(self, longest_seconds: float) -> float:
+        """How much older all seems than it is, because the store's clock was set forward."""
+        if self.clock is None:
+            return 0.0
+        longest_seconds = max(longest_seconds, self._journal_seconds)
+        found = await self.clock.too_old_seconds(longest_seconds)
+        if bool(found) != self._is_held_back:
+            self._is_held_back = bool(found)
+            what = "old jobs are kept for longer: the store's clock was set forward"
+            if found:
+                event(self.log, logging.WARNING, what, tenant=self.tenant, seconds=round(found))
+        return found
+
+    @property
+    def _journal_seconds(self) -> float:
+        return self.settings.now.scaling.journal_days * DAY_SECONDS
 
     async def _delete(self, settings: RetentionSettings, batch: int, ages: Ages) -> int:
         keeper = keeper_of(settings, self.tenant, self.catalog)
@@ -134,8 +158,7 @@ class Retiring:
             await self._give_way(started)
 
     async def _forget_decisions(self, batch: int) -> int:
-        age_seconds = self.settings.now.scaling.journal_days * DAY_SECONDS
-        return await self.journal.forget(age_seconds, batch)
+        return await self.journal.forget(self._journal_seconds, batch)
 
     async def _forget(self, forget: Callable[[int], Awaitable[int]], batch: int) -> None:
         started = trio.current_time()

@@ -16,6 +16,7 @@ import trio
 
 from musterd import __version__
 from musterd.config.settings import LiveSettings
+from musterd.manager.duties.clock_watch import ClockWatch
 from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
 from musterd.manager.log import Log, event, extra
@@ -49,7 +50,8 @@ class NodeEvents:
         self.history, self.watch = history, watch
         self.feed = Feed(deps.tenant, engine.events, engine.queue.counts)
         self.event_writer = EventWriter(engine.events, deps.log, deps.node, self.news)
-        self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty)
+        self.clock = ClockWatch(engine.health, deps.boottime)
+        self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty, self.clock)
 
     def news(self) -> None:
         """This node has changed something in the store. Cheap."""
@@ -187,6 +189,7 @@ class EventKeeper:
     settings: LiveSettings
     rng: random.Random
     is_on_duty: Callable[[], bool] = lambda: True
+    clock: ClockWatch | None = None
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _has_grown: bool = attrs.field(default=True, init=False)  # since the last look for old ones
     _newest: int = attrs.field(default=0, init=False)
@@ -196,6 +199,8 @@ class EventKeeper:
 
     async def run(self) -> None:
         rest_seconds = 0.0
+        if self.clock is not None:
+            await self.clock.begin()
         while True:
             await self._bell.wait()
             pause_seconds = ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS
@@ -211,7 +216,10 @@ class EventKeeper:
 
     async def trim(self) -> int:
         """One batch; returns how many events were deleted."""
-        trimmed = await self.events.trim(self._keep_seconds, TRIMMED_ROWS)
+        keep_seconds = self._keep_seconds
+        if self.clock is not None:
+            keep_seconds += await self.clock.too_old_seconds(keep_seconds)
+        trimmed = await self.events.trim(keep_seconds, TRIMMED_ROWS)
         if trimmed < TRIMMED_ROWS:
             self._has_grown = False
         return trimmed

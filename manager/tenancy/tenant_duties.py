@@ -111,8 +111,9 @@ class TenantDuties:
         )
         self.reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
         self.retiring = Retiring(
-            engine.retention, engine.journal, settings, catalog, deps.tenant, deps.log
-        )
+            engine.retention, engine.journal, settings, catalog, deps.tenant, deps.log,
+            node_events.clock,
+        )  # fmt: skip
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self.leading = self._make_leading()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # what clients load of this needs no Trio
 
 OLDEST = (3, 35, 0)
 MEMORY = ":memory:"
+JUMP_SECONDS = 1.0  # by which a clock must have been set
+LOOK_SECONDS = 0.1
 SORTED = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # what `sort_error` knows about
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,11 +38,18 @@ class Database:
         self.connection = connection
         self.where = where
         self._wall_clock = wall_clock
+        self._jumps: Jumps | None = None
         self._sql = load_statements("musterd.store.sqlite")
 
     def now(self) -> int:
         """Microseconds since the epoch, on the store's clock."""
         return microseconds(self._wall_clock())
+
+    def move_leases(self, boottime: Callable[[], float]) -> None:
+        """From now on leases keep what is left of them when the clock is set. For a daemon, whose
+        leases all of them are.
+        """
+        self._jumps = Jumps(self._wall_clock, boottime)
 
     def execute(self, name: str, params: Params | None = None) -> sqlite3.Cursor:
         return self.connection.execute(self._sql[name], params or {})
@@ -62,9 +71,15 @@ class Database:
         committing = False
         try:
             self.connection.execute("begin immediate")
+            jumped = self._jumps.seconds() if self._jumps else 0.0
+            if jumped:
+                self.execute("move_leases", {"by": microseconds(jumped)})
+                self.execute("move_duties", {"by": microseconds(jumped)})
             yield self.now()
             committing = True
             self.connection.execute("commit")
+            if jumped and self._jumps:
+                self._jumps.heed(jumped)
         except BaseException as error:
             self._roll_back()
             self._raise_known(error, what, committing=committing)
@@ -99,6 +114,31 @@ class Database:
         # SQLite itself has rolled back after some errors: a full disk, a failed read or write.
         if self.connection.in_transaction:
             self.connection.execute("rollback")
+
+
+class Jumps:
+    """By how much the wall clock was set, as a clock says that nobody sets. Both go on while the
+    machine sleeps.
+    """
+
+    def __init__(self, wall_clock: Callable[[], float], boottime: Callable[[], float]) -> None:
+        self._wall_clock, self._boottime = wall_clock, boottime
+        self._ahead_seconds = self._look()
+
+    def seconds(self) -> float:
+        """0 = it was not, or by too little to matter."""
+        jumped = self._look() - self._ahead_seconds
+        return jumped if abs(jumped) >= JUMP_SECONDS else 0.0
+
+    def heed(self, seconds: float) -> None:
+        """What had to be done about it has been done."""
+        self._ahead_seconds += seconds
+
+    def _look(self) -> float:
+        while True:
+            before, wall, after = self._boottime(), self._wall_clock(), self._boottime()
+            if after - before < LOOK_SECONDS:  # else something came in between
+                return wall - after
 
 
 def connect(

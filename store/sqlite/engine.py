@@ -51,7 +51,8 @@ T = TypeVar("T")
 class SqliteEngine:
     """See `store.engine.Engine`, and for each part its protocol.
 
-    `wall_clock` (seconds since the epoch) is the store's clock. `inline`: calls run in the Trio
+    `wall_clock` (seconds since the epoch) is the store's clock; a daemon's leases are measured by
+    `boottime` beside it, which nobody sets. `inline`: calls run in the Trio
     task, for tests on a virtual clock; a store in memory always does. `busy_timeout_seconds`
     bounds the wait for another process's write.
     """
@@ -65,12 +66,13 @@ class SqliteEngine:
         inline: bool = False,
         *,
         busy_timeout_seconds: float,
+        boottime: Callable[[], float] | None = None,
     ) -> None:
         in_memory = path == MEMORY
         # Resolved: the lock beside the file must be the same one whatever name it is called by.
         self._path = path if in_memory else str(Path(path).resolve())
         self.where = f"sqlite:///{self._path}"
-        self._wall_clock = wall_clock
+        self._wall_clock, self._boottime = wall_clock, boottime
         self._inline = inline or in_memory
         self._busy_timeout_seconds = busy_timeout_seconds
         self._lock = None if in_memory else DaemonLock(Path(self._path + ".lock"), self.where)
@@ -154,6 +156,8 @@ class SqliteEngine:
             if self._ended_badly:
                 await self._call(check_file)
             self._hints.listen()
+            if self._boottime is not None:
+                await self._call(Database.move_leases, self._boottime)
             await self._call(forget_all)
             return await self._call(expire_all)
         except BaseException:

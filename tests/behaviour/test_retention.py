@@ -11,6 +11,7 @@ from musterd.config.retention import Ages
 from musterd.store.errors import StoreUnavailable
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import BatchResult, JobPosition, RetentionTask
+from tests.support import stage_idle_scan
 from tests.support.stage import Stage, kind, settings_with, until
 
 STEP = 6.0  # seconds
@@ -41,6 +42,26 @@ async def test_a_job_goes_stale_and_is_gone_in_the_end(stage: Stage) -> None:
     await trio.sleep(5 * STEP)
     assert left(stage) == []
     assert (await stage.store.queue.counts()).by_state[JobState.SUCCEEDED] == 0
+
+
+async def test_a_clock_that_is_set_forward_makes_nothing_old(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a day: all that had just ended was deleted at once, and the events with it."""
+    node = await stage.start(**SHORT)
+    ids = await stage.put("noop", 3)
+    await stage.all_ended()
+    database = stage.store.engine._database  # pyright: ignore[reportPrivateUsage] - its clock
+    wall_clock = stage_idle_scan.wall_clock
+    monkeypatch.setattr(database, "_wall_clock", lambda: wall_clock() + 86_400.0)
+    await trio.sleep(20 * STEP)
+    assert (stale(stage), left(stage)) == ([], ids)
+    assert (
+        len(node.events.named("old jobs are kept for longer: the store's clock was set forward"))
+        == 1
+    )
+    await trio.sleep(50 * STEP)  # by now they have been there for as long as any is kept
+    assert left(stage) == []
 
 
 async def test_a_kind_has_ages_of_its_own(stage: Stage) -> None:

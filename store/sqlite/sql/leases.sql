@@ -11,6 +11,10 @@ from (select value as ended_id, substr(:tokens, 1 + 16 * key, 16) as token from 
 cross join job_rows on id = ended_id
 where claim_token = token and +state in ('assigned', 'running')
 
+-- move_leases: the wall clock was set by so much: what is left of each lease stays
+update job_rows set lease_expires_at = lease_expires_at + :by, heartbeat_at = heartbeat_at + :by
+where state = 'assigned' or state = 'running'
+
 -- renew: extends one lease that still stands, if :lease_expires_at says so, and marks the job as running once it has started
 update job_rows
 set lease_expires_at = coalesce(:lease_expires_at, lease_expires_at),

@@ -111,3 +111,6 @@ update schedules set paused_at = null, last_slot = max(last_slot, :now) where na
 
 -- rewind_schedule: begins anew where the clock was once further ahead than that
 update schedules set last_slot = :now where name = :name and last_slot > :now + :ahead
+
+-- move_duties: as move_leases, of the leases of duties
+update duties set expires_at = expires_at + :by, heartbeat_at = heartbeat_at + :by where expires_at is not null
