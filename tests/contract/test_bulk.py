@@ -215,3 +215,14 @@ async def test_it_holds_no_job_while_it_waits_for_a_target(postgres_rig: Postgre
             passing_on.execute(take_it, (behind,))
             passing_on.commit()
     assert await state_of(rig.engine, behind) is C
+
+
+async def test_it_waits_for_no_targets_but_those_of_its_jobs(postgres_rig: PostgresRig) -> None:
+    rig = postgres_rig
+    (mine,) = await put_target(rig.engine, 0, target="mine")
+    await put_target(rig.engine, 0, target="other")
+    assert len(await take_all(rig.engine)) == 2
+    with psycopg.connect(rig.url) as passing_on:
+        passing_on.execute("select from musterd.target_holders where target = 'other' for update")
+        step = await rig.engine.control.apply_many(Action.CANCEL, [mine], Selection((R,)))
+    assert step.requested == {mine}

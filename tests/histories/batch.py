@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.histories.plan import draw
 from tests.histories.running import Result, run
 from tests.support.postgres_server import PostgresServer
 
-AT_ONCE = 50  # histories on one database
+AT_ONCE = 20  # histories on one database
 
 _stack = ExitStack()  # of a process: it ends with it
 _server: list[PostgresServer] = []
@@ -36,21 +36,11 @@ def end() -> None:
 
 
 def results_of(seeds: Sequence[int]) -> list[Result]:
-    return on(_server[0], seeds)
-
-
-def on(
-    server: PostgresServer, seeds: Sequence[int], tell: Callable[[Result], None] = lambda _: None
-) -> list[Result]:
-    """On a database of this server, which is prepared."""
+    """On one database of this process's server."""
 
     async def go() -> list[Result]:
-        found: list[Result] = []
-        async with grounded(server) as ground:
-            for seed in seeds:
-                found.append(await run(ground, draw(seed)))
-                tell(found[-1])
-        return found
+        async with grounded(_server[0]) as ground:
+            return [await run(ground, draw(seed)) for seed in seeds]
 
     return trio.run(go)
 

@@ -16,12 +16,13 @@ import tomli
 from tests.mutants.changing import changes
 from tests.mutants.mutant import HERE, ROOT, Edit
 from tests.mutants.testing import try_tests
-from tests.mutants.trying import try_out
+from tests.mutants.trying import Finding, try_histories, try_out
 
 JUDGED = HERE / "judged.toml"
 NEAREST = HERE / "nearest.toml"
 FIRST_SEED = 1
 SAMPLE_SEEDS = 40  # that are simulated for each, before its tests are run
+SAMPLE_HISTORIES = 60  # of PostgreSQL, of what its tests do not notice
 ENGINES = ("store/sqlite/", "store/postgres/")
 
 
@@ -63,12 +64,22 @@ def sample(seed: int, count: int, below: str = "") -> list[Mistake]:
 
 
 def noticed_by(mistake: Mistake, seeds: int) -> str | None:
-    """The seed, or the test, that was the first; None = nothing did. Raises NotRun."""
+    """The seed, or the test, that was the first, or else a history; None = nothing did. Raises
+    NotRun.
+    """
     if mistake.is_simulated:
         found = try_out((mistake.edit,), FIRST_SEED, seeds)
         if found.seed is not None:
-            return f"seed {found.seed}: {', '.join(sorted(found.violated))}"
-    return try_tests((mistake.edit,), mistake.tests).test
+            return f"seed {found.seed}: {_names(found)}"
+    test = try_tests((mistake.edit,), mistake.tests).test
+    if test is not None or mistake.is_simulated:
+        return test
+    found = try_histories((mistake.edit,), FIRST_SEED, SAMPLE_HISTORIES)
+    return None if found.seed is None else f"history {found.seed}: {_names(found)}"
+
+
+def _names(found: Finding) -> str:
+    return ", ".join(sorted(found.violated))
 
 
 def mistakes() -> Iterator[Mistake]:

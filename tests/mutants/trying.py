@@ -1,4 +1,6 @@
-"""Runs simulations on a copy of the tree, and says which seed was the first to notice something."""
+"""Runs simulations, or histories of PostgreSQL, on a copy of the tree, and says which seed was the
+first to notice something.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +43,26 @@ class Finding:
 
 def try_out(edits: Iterable[Edit], first: int, count: int) -> Finding:
     """Simulates seed after seed, until one violates something. Raises NotRun."""
+    return _tried(edits, "tests.simulation", "--seeds", f"{first}:{count}")
+
+
+def try_histories(edits: Iterable[Edit], first: int, count: int) -> Finding:
+    """The same with histories of PostgreSQL."""
+    return _tried(edits, "tests.histories", "--first", str(first), "--count", str(count))
+
+
+def _tried(edits: Iterable[Edit], *words: str) -> Finding:
     started = time.monotonic()
     with copied(edits) as tree:
-        ran = _run(tree, f"{first}:{count}")
+        ran = _run(tree, words)
     seed, violated = None, frozenset[str]()
     if ran and ran[-1]["violated"]:
         seed, violated = ran[-1]["seed"], frozenset[str](ran[-1]["violated"])
     return Finding(len(ran), seed, violated, time.monotonic() - started)
 
 
-def _run(tree: Path, seeds: str) -> list[dict[str, Any]]:
-    arguments = ("--seeds", seeds, "--jobs", "1", "--stop-at-first", "--json")
-    with start(tree, "-m", "tests.simulation", *arguments) as process:
+def _run(tree: Path, words: Sequence[str]) -> list[dict[str, Any]]:
+    with start(tree, "-m", *words, "--jobs", "1", "--stop-at-first", "--json") as process:
         try:
             said = list(_lines(process))
             code = process.wait(SILENT_SECONDS)
@@ -60,7 +70,7 @@ def _run(tree: Path, seeds: str) -> list[dict[str, Any]]:
             process.kill()
     ran: list[dict[str, Any]] = [json.loads(line) for line in said if line.startswith("{")]
     if code not in {HOLDS, VIOLATED} or not ran:
-        raise NotRun(f"seeds {seeds}: it ended with {code}\n{''.join(said[-SHOWN_LINES:])}")
+        raise NotRun(f"{' '.join(words)}: it ended with {code}\n{''.join(said[-SHOWN_LINES:])}")
     return ran
 
 

@@ -9,10 +9,13 @@ from trio.testing import MockClock
 
 from musterd.store.leases import Claim, Exchange, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held, Seat
 from musterd.workers.outcome import SUCCEEDED, Note, released
 from tests.support.desks import Heard, be_brisk, make_desk
+
+FAILED = Verdict(JobState.FAILED, AttemptOutcome.FAILED)
 
 
 @pytest.fixture
@@ -200,6 +203,15 @@ def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
     assert held.with_progress(released("its node shut down")).spent == spent
     held.news_written(None, spent)
     assert held.with_progress(released("its node shut down")).spent is None
+
+
+def test_an_end_takes_along_how_far_its_own_phase_came_and_not_another_one() -> None:
+    held, name = Held(claim(7), 0.0, 0.0), "fetch"
+    held.phase = PhaseEnd(name, PhaseState.FAILED)
+    held.last_note = Note(20.0, None, name, 40.0)
+    assert held.with_progress(FAILED).phase == PhaseEnd(name, PhaseState.FAILED, progress=40.0)
+    held.phase = PhaseEnd("send", PhaseState.FAILED)
+    assert held.with_progress(FAILED).phase == held.phase
 
 
 async def test_a_job_after_one_that_was_dropped_begins_when_it_is_taken(
