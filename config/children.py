@@ -20,10 +20,13 @@ def secrets_of(settings: Settings) -> Sequence[str]:
 
 
 def children_environment(environ: Mapping[str, str], secrets: Iterable[str]) -> Mapping[str, str]:
-    """`environ` without our own variables, and without any whose value holds one of `secrets`."""
+    """`environ` without our own variables, and without any whose value holds one of `secrets`.
+    Python programs that children start print at once, unless the daemon is told otherwise.
+    """
     hidden = [secret for secret in secrets if secret]
-    return {
+    passed_on = {
         name: value
         for name, value in environ.items()
         if not _OURS.fullmatch(name) and not any(secret in value for secret in hidden)
     }
+    return {"PYTHONUNBUFFERED": "1", **passed_on}

@@ -192,8 +192,10 @@ class Limits:
     max_result_bytes: int = next_job("largest result, as JSON text", Between(2, 100 * _MIB))
     max_error_bytes: int = next_job("longer error messages are cut", Between(64, _MIB))
     max_log_bytes: int = next_job(
-        "most that an attempt may log and print; the rest is cut", Between(64, 16 * _MIB)
+        "most that is kept of what an attempt logs and prints: the end of it",
+        Between(64, 16 * _MIB),
     )
+    max_log_lines: int = next_job("the same, in lines", Between(1, 1_000_000))
     max_running: int = next_claim(
         "jobs that run at once, on all nodes together; 0 = no bound", Between(0, 1_000_000)
     )

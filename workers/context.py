@@ -16,6 +16,7 @@ DELAY_SECONDS_MAX = 366 * 86_400
 NOTE_LENGTH_MAX = 500
 SPENT_NAMES_MAX = 100
 SPENT_NAME_LENGTH_MAX = 200
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 AMOUNT_MAX = 1e300  # so far from what a double holds that no sum of two is infinite
 
 
@@ -97,7 +98,7 @@ class Facts(NamedTuple):
 class Link(Protocol):
     """Where a context's words go. All calls return soon and never raise."""
 
-    def log(self, text: str) -> None: ...
+    def log(self, text: str, level: str = "info") -> None: ...
     def note(self, percent: float, note: str | None) -> None: ...
     def spent(self, amounts: Mapping[str, float]) -> None: ...
     def remaining_seconds(self) -> float: ...
@@ -179,9 +180,13 @@ class JobContext:
         short = None if note is None else keepable(str(note))[:NOTE_LENGTH_MAX]
         self._link.note(float(min(100.0, max(0.0, percent))), short)
 
-    def log(self, text: object) -> None:
-        """Adds a line to the attempt's log. Of a long log the beginning and the end are kept."""
-        self._link.log(f"{text}\n")
+    def log(self, text: object, level: str = "info") -> None:
+        """Adds a line to the attempt's log, which can be read while the job runs. Of a long log the
+        end is kept. Levels are debug, info, warning, error and critical.
+        """
+        if level not in LOG_LEVELS:
+            raise ValueError(f"log: found level {shown(level)}, wanted {', '.join(LOG_LEVELS)}")
+        self._link.log(f"{text}\n", level)
 
     def spend(self, **amounts: float) -> None:
         """Counts what the job has used: `job.spend(tokens=120)`.

@@ -16,6 +16,7 @@ from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
+from musterd.workers.joblog import JobLog, LogBounds
 from musterd.workers.outcome import Assignment, Note, Traces
 from musterd.workers.runners.process import ProcessRunner
 from musterd.workers.tools import Tools
@@ -24,6 +25,7 @@ CALL_SECONDS = 60.0  # a call that takes longer has failed
 IDLE_SECONDS = 60.0  # then the child is not kept any longer
 CLOSE_SECONDS = 10.0
 GRACE_SECONDS = 2.0  # from TERM to KILL
+LOG_BOUNDS = LogBounds(bytes_max=4_096, lines_max=100)
 ONCE = Retry(0, "fixed", 0.0, 1.0, 0.0, "none")  # the caller tries again
 
 
@@ -94,7 +96,8 @@ class PythonHooks:
         claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
         until = trio.current_time() + CALL_SECONDS
         remaining, payload = lambda: until - trio.current_time(), json.loads(text)
-        return Assignment(claim, kind, payload, remaining, _unheard, _unheard, Traces())
+        log = JobLog(LOG_BOUNDS, lambda: 0.0)  # nobody reads it
+        return Assignment(claim, kind, payload, remaining, _unheard, _unheard, log, Traces())
 
 
 def _unheard(_said: Note | str) -> None:

@@ -1,8 +1,32 @@
-"""What the work of an attempt writes, cut to size."""
+"""What the work of an attempt writes: lines with their time and voice, in the order in which they
+came, within bounds.
+"""
 
 from __future__ import annotations
 
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
 import attrs
+
+from musterd.store.job_log import HEADING, LEVELS, OWN, STDERR, STDOUT, Voice, not_kept, written
+
+LINE_BYTES_MAX = 8_192  # of a longer line the rest is cut
+LINE_BYTES_MIN = 64  # is kept, however small the log
+FRAME_BYTES = len("2030-01-01T09:00:00.123Z   \n")  # of a stored line beside voice and text
+MARK = b"\0\1"  # in what a child writes: two letters follow, which say whose the next bytes are
+LETTERS = 2
+STREAM_LETTERS = {b"o": "stdout", b"e": "stderr", b"l": "logging", b"j": "job", b"m": "musterd"}
+LEVEL_LETTERS = {level[:1].encode(): level for level in LEVELS}
+_VOICES = {
+    stream + level: Voice(STREAM_LETTERS[stream], LEVEL_LETTERS[level])
+    for stream in STREAM_LETTERS
+    for level in LEVEL_LETTERS
+}
+_PRIORITY = re.compile(rb"<([0-7])>")  # sd-daemon(3): how a program says a line's level
+_LEVEL_OF_PRIORITY = ("critical",) * 3 + ("error", "warning", "info", "info", "debug")
 
 
 @attrs.define
@@ -19,69 +43,188 @@ class Head:
         self.kept += chunk[:room]
 
 
-@attrs.define
-class Tail:
-    """The last bytes, up to `bytes_max`."""
+@attrs.frozen
+class LogBounds:
+    """How much of the log of an attempt is kept: its end."""
 
     bytes_max: int
-    _kept: bytearray = attrs.field(factory=bytearray, init=False)
-    _dropped_bytes: int = attrs.field(default=0, init=False)
+    lines_max: int
 
-    def add(self, chunk: bytes | bytearray) -> None:
-        self._kept += chunk
-        if len(self._kept) > 2 * self.bytes_max:  # not with each chunk: cutting moves all
-            self.cut()
 
-    def cut(self) -> tuple[bytes, int]:
-        """What is kept, and how many bytes before it are not."""
-        excess = len(self._kept) - self.bytes_max
-        if excess > 0:
-            del self._kept[:excess]
-            self._dropped_bytes += excess
-        return bytes(self._kept), self._dropped_bytes
+@attrs.define
+class _Rest:
+    """A line that has begun. `cut_bytes` of it were not kept."""
 
-    def text(self) -> str | None:
-        """What is kept, from the start of a line on where that can be, with a first line that says
-        what is not; None = nothing was written.
-        """
-        kept, dropped = self.cut()
-        if not kept and not dropped:
-            return None
-        if dropped:
-            line_end = kept.find(b"\n") + 1
-            kept, dropped = kept[line_end:], dropped + line_end
-        gap = f"[{dropped} bytes before this were not kept]\n" if dropped else ""
-        return gap + _text(kept)
-
-    def last_line(self) -> str:
-        lines = bytes(self._kept).decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    kept: bytes = b""
+    cut_bytes: int = 0
 
 
 class JobLog:
-    """Takes bytes in order; `text` is what is stored. Of a long log both halves of the limit are
-    kept, the first and the last, and a line between them says how much is missing.
+    """One attempt's. Takes bytes from any thread; a line counts when it is whole.
+
+    Of a log that is too long the oldest lines are dropped, and a line in their place says how many.
+    `on_line` is called with the first line since the log was last `read`.
     """
 
-    __slots__ = ("_head", "_tail")
+    def __init__(
+        self,
+        bounds: LogBounds,
+        now_epoch: Callable[[], float],
+        on_line: Callable[[], None] | None = None,
+    ) -> None:
+        self._bounds, self._now_epoch, self._on_line = bounds, now_epoch, on_line
+        self._line_bytes_max = min(LINE_BYTES_MAX, max(LINE_BYTES_MIN, bounds.bytes_max // 4))
+        self._lines: deque[tuple[float, Voice, bytes]] = deque()
+        self._bytes = 0
+        self._rests: dict[Voice, _Rest] = {}
+        self._heading: bytes | None = None
+        self._announced = False
+        self._lock = threading.Lock()
+        self.last = 0  # the number of the last line
 
-    def __init__(self, bytes_max: int) -> None:
-        self._head = Head(bytes_max // 2)
-        self._tail = Tail(bytes_max - bytes_max // 2)
+    def add(self, chunk: bytes | bytearray, voice: Voice = STDOUT) -> None:
+        with self._lock:
+            rest = self._rests.pop(voice, None)
+            cut_bytes = rest.cut_bytes if rest else 0
+            data = rest.kept + chunk if rest and rest.kept else bytes(chunk)
+            whole, newline, tail = data.rpartition(b"\n")
+            if newline:
+                self._take(whole, voice, cut_bytes)
+                cut_bytes = 0
+            if tail or cut_bytes:
+                self._rests[voice] = self._rest(tail, cut_bytes)
 
-    def add(self, chunk: bytes) -> None:
-        room = self._head.bytes_max - len(self._head.kept)
-        self._head.add(chunk)
-        self._tail.add(chunk[room:])
+    def say(self, text: str, voice: Voice = OWN) -> None:
+        """Whole lines of ours."""
+        self.add(f"{text}\n".encode("utf-8", "replace"), voice)
+
+    def begin_phase(self, name: str) -> None:
+        """What comes now, if anything does, was written in this phase."""
+        self._heading = f"phase {name}".encode("utf-8", "replace")
+
+    @property
+    def dropped(self) -> int:
+        """How many lines are no longer kept: the oldest."""
+        return self.last - len(self._lines)
+
+    def read(self, after: int, bytes_max: int) -> tuple[int, str]:
+        """The newest lines behind the one of this number, as many as have room: the number of the
+        first, and their text. Lines that are kept from now on are announced again.
+        """
+        with self._lock:
+            self._announced = False
+            found: list[tuple[float, Voice, bytes]] = []
+            room, number = bytes_max, self.last
+            for line in reversed(self._lines):
+                room -= _cost(line)
+                if number <= after or (room < 0 and found):
+                    break
+                found.append(line)
+                number -= 1
+        return number + 1, written(reversed(found))
 
     def text(self) -> str | None:
-        """None = nothing was logged."""
-        head, (tail, dropped) = bytes(self._head.kept), self._tail.cut()
-        if not head:
-            return None
-        gap = f"\n[{dropped} bytes were not kept]\n".encode() if dropped else b""
-        return _text(head + gap + tail)
+        """All that is kept, as it is stored; None = nothing was written. Lines that have begun
+        count as whole.
+        """
+        with self._lock:
+            for voice, rest in [*self._rests.items()]:
+                self._take(rest.kept, voice, rest.cut_bytes)
+            self._rests.clear()
+            if not self._lines:
+                return None
+            lines = [*self._lines]
+            if self.dropped:
+                lines.insert(0, (lines[0][0], OWN, not_kept(self.dropped).encode()))
+        return written(lines)
+
+    def _rest(self, tail: bytes, cut_bytes: int) -> _Rest:
+        most = self._line_bytes_max
+        if len(tail) > most:
+            tail = tail.rpartition(b"\r")[2]  # what a terminal would show of it
+        return _Rest(tail[:most], cut_bytes + max(0, len(tail) - most))
+
+    def _take(self, whole: bytes, voice: Voice, cut_bytes: int) -> None:
+        lines = _clean(whole).split(b"\n")
+        if b"\r" in whole:
+            lines = [line.removesuffix(b"\r").rpartition(b"\r")[2] for line in lines]
+        says_levels = whole.startswith(b"<") or b"\n<" in whole
+        if cut_bytes or max(map(len, lines)) > self._line_bytes_max:
+            lines[0] = self._cut(lines[0], cut_bytes)
+            lines[1:] = [self._cut(line, 0) for line in lines[1:]]
+        if self._heading is not None:
+            heading, self._heading = self._heading, None
+            self._keep([heading], HEADING)
+        if says_levels and voice in (STDOUT, STDERR):
+            for line in lines:
+                self._keep_at_its_level(line, voice)
+        else:
+            self._keep(lines, voice)
+
+    def _cut(self, line: bytes, beyond_bytes: int) -> bytes:
+        excess = len(line) - self._line_bytes_max
+        if excess <= 0 and not beyond_bytes:
+            return line
+        kept = line[: self._line_bytes_max].decode("utf-8", "ignore").encode()
+        return kept + f" [{max(0, excess) + beyond_bytes} bytes were cut]".encode()
+
+    def _keep_at_its_level(self, line: bytes, voice: Voice) -> None:
+        said = _PRIORITY.match(line)
+        if said is None:
+            self._keep([line], voice)
+        else:
+            level = _LEVEL_OF_PRIORITY[int(said[1])]
+            self._keep([line[said.end() :]], voice._replace(level=level))
+
+    def _keep(self, lines: Sequence[bytes], voice: Voice) -> None:
+        self.last += len(lines)
+        newest, at = lines[-self._bounds.lines_max :], self._now_epoch()
+        self._lines.extend((at, voice, line) for line in newest)
+        self._bytes += sum(map(len, newest)) + len(newest) * _cost((at, voice, b""))
+        while len(self._lines) > 1 and (
+            len(self._lines) > self._bounds.lines_max or self._bytes > self._bounds.bytes_max
+        ):
+            self._bytes -= _cost(self._lines.popleft())
+        if self._on_line is not None and not self._announced:
+            self._announced = True
+            self._on_line()
 
 
-def _text(kept: bytes) -> str:
-    return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _cost(line: tuple[float, Voice, bytes]) -> int:
+    """How many bytes a line takes in the store."""
+    _, (stream, level), text = line
+    return FRAME_BYTES + len(stream) + len(level) + len(text)
+
+
+def _clean(text: bytes) -> bytes:
+    """As a store keeps it: UTF-8, without NUL. What is none is shown by its bytes."""
+    if b"\0" in text:
+        text = text.replace(b"\0", "\N{REPLACEMENT CHARACTER}".encode())
+    if text.isascii():
+        return text
+    return text.decode("utf-8", "backslashreplace").encode()
+
+
+class MarkedBytes:
+    """Tells apart what a child has put into one pipe, so that it stays in order."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._voice = STDOUT
+
+    def parts(self, chunk: bytes) -> Iterator[tuple[bytes, Voice]]:
+        data = self._rest + chunk
+        first, *marked = data.split(MARK)
+        self._rest = b""
+        if marked and len(marked[-1]) < LETTERS:
+            self._rest = MARK + marked.pop()
+        elif data.endswith(b"\0"):  # half a mark, it may be
+            self._rest = b"\0"
+            *before, last = first, *marked
+            first, *marked = *before, last[:-1]
+        if first:
+            yield first, self._voice
+        for part in marked:
+            self._voice = _VOICES.get(part[:2], STDOUT)
+            if part[2:]:
+                yield part[2:], self._voice

@@ -21,6 +21,7 @@ from musterd.store.lifecycle import (
     Request,
 )
 from musterd.workers.context import PhaseFacts, keepable
+from musterd.workers.joblog import JobLog
 
 
 class Note(NamedTuple):
@@ -40,7 +41,6 @@ class Note(NamedTuple):
 class Traces:
     """What is known of an attempt even if it is cancelled: a runner leaves it here on its way."""
 
-    log: str | None = None
     spent: str | None = None  # JSON text
 
 
@@ -53,6 +53,7 @@ class Assignment(NamedTuple):
     remaining_seconds: Callable[[], float]  # how long the lease may still be trusted
     report: Callable[[Note], None]  # takes a note of progress; returns at once
     spend: Callable[[str], None]  # takes JSON text: what all attempts together have spent
+    log: JobLog  # takes what the work writes
     traces: Traces = Traces()  # a fresh one for each attempt, where somebody wants to read it
     phase: PhaseFacts | None = None  # where `kind` is one phase of a kind
 
@@ -91,7 +92,6 @@ class Outcome(NamedTuple):
     message: str | None = None
     retryable: bool = False
     delay_seconds: float | None = None
-    log: str | None = None  # what the work wrote, cut to size
     spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
@@ -109,9 +109,7 @@ def is_plain(verdict: Verdict) -> bool:
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     """Success, cancel, snooze, another try after a delay, or the end."""
     verdict = _judge(outcome, claim, kind, error_bytes_max)
-    if outcome.log is None and outcome.spent is None:
-        return verdict
-    return verdict._replace(log=outcome.log, spent=outcome.spent)
+    return verdict if outcome.spent is None else verdict._replace(spent=outcome.spent)
 
 
 def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:

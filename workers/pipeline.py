@@ -15,7 +15,6 @@ from musterd.store.errors import InputRefused
 from musterd.store.phases import ALL_PERCENT, PhaseEnd, PhaseState, PhaseStep, share_percent
 from musterd.workers.claiming.held import Held
 from musterd.workers.context import PhaseFacts
-from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome, Traces, on_request
 from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox
@@ -70,15 +69,12 @@ class _Run:
     pipeline: Pipeline
     finished: dict[str, str | None]
     spent: str | None = attrs.field(default=None, init=False)
-    _log: PhaseLog = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._log = PhaseLog(self.box.tools.limits.log_bytes_max)
 
     async def phase(self, phase: Phase) -> Outcome:
         """Runs one phase within its own limits; notes how it ended."""
         held, kind = self.held, phase.kind
         held.begin_phase(phase.name, kind.grace_seconds, runs_in_thread(kind))
+        self.assignment.log.begin_phase(phase.name)
         traces = Traces()
         outcome: Outcome | None = None
         try:
@@ -90,7 +86,7 @@ class _Run:
             outcome = Outcome("failure", None, "payload_invalid", "payload: nested too deep")
         finally:
             held.leave_phase()
-            self._keep(phase.name, outcome or traces)
+            self.spent = (outcome or traces).spent or self.spent
         if outcome is None:
             message = f"took longer than its time limit of {kind.time_limit_seconds:g} s"
             outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
@@ -135,15 +131,10 @@ class _Run:
         return outcome._replace(message=f"phase {phase.name!r}: {outcome.message or ''}")
 
     def whole(self, outcome: Outcome) -> Outcome:
-        return outcome._replace(log=self._log.text(), spent=self.spent)
+        return outcome._replace(spent=self.spent)
 
     def leave_traces(self) -> None:
-        traces = self.assignment.traces
-        traces.log, traces.spent = self._log.text(), self.spent
-
-    def _keep(self, name: str, left: Outcome | Traces) -> None:
-        self._log.add(name, left.log)
-        self.spent = left.spent or self.spent
+        self.assignment.traces.spent = self.spent
 
     def _part(self, phase: Phase, traces: Traces) -> Assignment:
         """The phase as its runner sees it: a job of its own."""
@@ -182,33 +173,3 @@ class _Run:
 
 def runs_in_thread(kind: WorkKind) -> bool:
     return isinstance(kind.behaviour, Python) and kind.behaviour.isolation == "thread"
-
-
-class PhaseLog:
-    """The logs of phases as one. Where more than one has written, each part has a heading."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._first: tuple[str, str] | None = None
-        self._joined: JobLog | None = None
-
-    def add(self, name: str, text: str | None) -> None:
-        if not text:
-            return
-        if self._first is None:
-            self._first = name, text
-            return
-        if self._joined is None:
-            self._joined = JobLog(self._bytes_max)
-            self._join(*self._first)
-        self._join(name, text)
-
-    def text(self) -> str | None:
-        if self._joined is not None:
-            return self._joined.text()
-        return None if self._first is None else self._first[1]
-
-    def _join(self, name: str, text: str) -> None:
-        assert self._joined is not None
-        end = "" if text.endswith("\n") else "\n"
-        self._joined.add(f"-- phase {name}\n{text}{end}".encode("utf-8", "replace"))

@@ -16,6 +16,7 @@ from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
+from musterd.workers.log_writer import LogWriter
 from musterd.workers.outcome import Contained, Note, log_contained
 
 AT_ONCE_MAX = 500  # entries in one statement
@@ -40,6 +41,7 @@ class PhaseBook:
     engine: Engine
     rng: random.Random
     notes: ProgressWriter
+    logs: LogWriter
     _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one

@@ -10,6 +10,7 @@ import attrs
 
 from musterd.config.children import children_environment, secrets_of
 from musterd.config.settings import LiveSettings, Settings
+from musterd.workers.joblog import LogBounds
 from musterd.workers.outcome import Contained, log_contained
 from musterd.workers.runners.results import AnswerLimits
 
@@ -97,6 +98,10 @@ class LiveTools:
         )
 
 
+def log_bounds(settings: Settings) -> LogBounds:
+    return LogBounds(settings.limits.max_log_bytes, settings.limits.max_log_lines)
+
+
 def make_tools(
     settings: Settings, boottime: Callable[[], float], environ: Mapping[str, str]
 ) -> Tools:
@@ -106,7 +111,6 @@ def make_tools(
     return Tools(
         limits=AnswerLimits(
             result_bytes_max=limits.max_result_bytes,
-            log_bytes_max=limits.max_log_bytes,
             depth_max=limits.max_payload_depth,
         ),
         boottime=boottime,

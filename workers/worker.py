@@ -161,7 +161,7 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
     boottime, notes = box.tools.boottime, phases.notes
     assignment = Assignment(
         claim, kind, payload, lambda: held.trusted_until - boottime(), partial(notes.note, held),
-        partial(notes.spend, held), Traces(),
+        partial(notes.spend, held), phases.logs.begin(held), Traces(),
     )  # fmt: skip
     return await _within_limits(held, assignment, box, phases)
 
@@ -188,9 +188,9 @@ async def _within_limits(
         return None
     number, traces = held.claim.attempt, assignment.traces
     if held.request is not None:
-        return on_request(held.request)._replace(log=traces.log, spent=traces.spent)
+        return on_request(held.request)._replace(spent=traces.spent)
     message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
     if held.phase is not None:
         message = f"phase {held.phase.name!r}: {message}"
     outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
-    return outcome._replace(log=traces.log, spent=traces.spent)
+    return outcome._replace(spent=traces.spent)

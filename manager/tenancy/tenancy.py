@@ -34,6 +34,7 @@ from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, Ignored, all_ignored
 from musterd.workers.idleness import Alarm, IdleMode, Idleness, listen
 from musterd.workers.leases import LeaseKeeper
+from musterd.workers.log_writer import LogWriter
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import LiveTools
@@ -79,7 +80,7 @@ class Tenancy:
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
         self._progress = ProgressWriter(self._desk, engine, settings, contained)
-        self._phases = PhaseBook(self._desk, engine, rng, self._progress)
+        self._phases = PhaseBook(self._desk, engine, rng, self._progress, LogWriter(settings))
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
         worker_deps = WorkerDeps(

@@ -14,6 +14,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Settings
 from musterd.store.client_base import ClientBase
+from musterd.store.job_log import plain
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.testing.due import GivenCatalog, settings_and_kinds, work_until_dry
@@ -231,6 +232,6 @@ def _recorded(record: JobRecord, backend: MemoryBackend) -> RecordedJob:
         attempt=record.attempt,
         result=result,
         error=error,
-        log=record.log or "",
+        log=plain(record.log),
         connection=backend.connections.get(record.id),
     )

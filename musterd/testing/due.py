@@ -25,6 +25,7 @@ from musterd.testing.running import LEASE_SECONDS, InlineBox, payload_limits
 from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.idleness import Idleness
+from musterd.workers.log_writer import LogWriter
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.tools import make_tools
 from musterd.workers.worker import WorkerDeps, work
@@ -92,7 +93,7 @@ async def work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cata
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     notes = ProgressWriter(desk, engine, pace)
-    book = PhaseBook(desk, engine, rng, notes)
+    book = PhaseBook(desk, engine, rng, notes, LogWriter(pace))
     deps = WorkerDeps(lambda: catalog, pace, partial(InlineBox, lambda: tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:

@@ -15,12 +15,14 @@ import trio
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.load import load
 from musterd.store.input import check_payload
+from musterd.store.job_log import plain
 from musterd.store.leases import Claim
 from musterd.tasks import Task
 from musterd.testing.running import LEASE_SECONDS, Handler, Inline, payload_limits
 from musterd.workers.context import PhaseFacts
+from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome, Traces
-from musterd.workers.tools import make_tools
+from musterd.workers.tools import log_bounds, make_tools
 
 
 @attrs.frozen
@@ -28,7 +30,8 @@ class TestResult:
     """What a handler came to. `outcome` is success, failure, cancel, retry or snooze.
 
     `error` is {"type", "message"} of a failure or a retry; `reason` is what a cancel or a snooze
-    said; `progress` has every report of it, as (percent, note).
+    said; `progress` has every report of it, as (percent, note). `log` has its lines as they were
+    said, without time, stream and level.
     """
 
     __test__ = False  # pytest: no test case
@@ -109,7 +112,7 @@ def run_handler(
     progress: list[Note] = []
     assignment = Assignment(
         claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, _unspent,
-        Traces(), _phase_facts(phase),
+        JobLog(log_bounds(settings), time.time), Traces(), _phase_facts(phase),
     )  # fmt: skip
     run = Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
     return _test_result(trio.run(run, function, assignment), assignment, progress)
@@ -129,7 +132,7 @@ def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[No
         retryable=outcome.retryable,
         progress=[(note.percent, note.note) for note in progress],
         spent=json.loads(spent) if spent else {},
-        log=outcome.log or "",
+        log=plain(assignment.log.text()),
     )
 
 

@@ -47,7 +47,7 @@ class Inline:
 
     async def run_function(self, function: Handler, assignment: Assignment) -> Outcome:
         limits = self._tools.limits
-        link = inside.InsideLink(assignment, limits.log_bytes_max)
+        link = inside.InsideLink(assignment)
         job = inside.context_of(assignment, link)
         try:
             value = function(job)

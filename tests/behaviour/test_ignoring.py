@@ -7,6 +7,7 @@ import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Python, WorkKind
+from musterd.store.job_log import plain
 from musterd.store.lifecycle import Action, JobState
 from tests.support.stage import Node, Stage, kind, until
 
@@ -79,7 +80,7 @@ async def test_work_that_ignores_it_is_told_of_and_ends_as_was_asked(
     await until(lambda: not users.running_now(), 60)
     await trio.sleep(0.1)
     job = await users.job(job_id)
-    assert (job.state, job.result, job.log) == (end, None, "done after all\n")
+    assert (job.state, job.result, plain(job.log)) == (end, None, "done after all\n")
     assert [one.outcome for one in job.attempts] == [end.value]
     assert list(node.daemon.status().ignored) == []
 

@@ -9,6 +9,7 @@ import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Python, WorkKind
+from musterd.store.job_log import plain
 from musterd.store.lifecycle import JobState
 from tests.support.stage import Stage, kind, until
 
@@ -62,7 +63,7 @@ async def test_a_time_limit_ends_a_handler(users: Stage) -> None:
     await users.all_ended()
     job = await users.job(job_id)
     assert json.loads(job.error or "")["type"] == "time_limit"
-    assert job.log == "asleep\n"
+    assert plain(job.log) == "asleep\n"
 
 
 async def test_a_handler_may_ask_for_another_try(users: Stage) -> None:

@@ -17,12 +17,15 @@ import trio
 from musterd.catalog.kinds import Isolation, Python, WorkKind
 from musterd.config.children import children_environment
 from musterd.config.settings import Retry
+from musterd.store.job_log import LogLine, lines_of, plain
 from musterd.store.leases import Claim
+from musterd.workers.joblog import JobLog, LogBounds
 from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools
 
+BOUNDS = LogBounds(bytes_max=65_536, lines_max=5_000)
 USER = Path(__file__).with_name("user")
 RETRY = Retry(3, "fixed", 1.0, 1.0, 1.0, "none")
 TOKEN = uuid.UUID(int=7)
@@ -41,7 +44,7 @@ def python_kind(function: str, isolation: Isolation = "process", **values: Any) 
 
 
 def some_tools(**values: Any) -> Tools:
-    limits = AnswerLimits(65_536, values.pop("log_bytes_max", 65_536), 64)
+    limits = AnswerLimits(65_536, 64)
     environment = children_environment(os.environ, ())
     return Tools(limits, time.monotonic, {}, values.pop("environment", environment), **values)
 
@@ -54,14 +57,28 @@ class Bench:
     notes: list[Note] = attrs.field(factory=list[Note])
     remaining_seconds: float = 7.5
     spent: list[str] = attrs.field(factory=list[str])
+    log_bounds: LogBounds = BOUNDS
+    log: JobLog = attrs.field(init=False)
 
     def assignment(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Assignment:
         text = json.dumps({} if payload is None else payload)
+        self.log = JobLog(self.log_bounds, time.time)
         row = Claim(5, kind.name, text, 1, None, 0, 0.0, 1, TOKEN)._replace(**claim)
         return Assignment(
             row, kind, json.loads(text), lambda: self.remaining_seconds, self.notes.append,
-            self.spent.append, Traces(),
+            self.spent.append, self.log, Traces(),
         )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        """What the latest job wrote, without times, streams and levels."""
+        return plain(self.log.text())
+
+    @property
+    def lines(self) -> list[LogLine]:
+        """The same, line by line, with all that is known of each."""
+        text = self.log.text()
+        return [*lines_of(text)] if text else []
 
     async def run(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Outcome:
         return await self.runner(kind).run(self.assignment(kind, payload, **claim))

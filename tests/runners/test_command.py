@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import trio
 
 from musterd.catalog.kinds import Command
 from musterd.catalog.tables import RlimitTable
+from musterd.workers.joblog import LogBounds
 from musterd.workers.outcome import Note, Outcome
 from musterd.workers.runners.command import RLIMITS, CommandRunner, said_by
 from musterd.workers.runners.results import AnswerLimits
 from tests.support.assignments import TOKEN, Given, given
 
-LIMITS = AnswerLimits(result_bytes_max=65_536, log_bytes_max=65_536, depth_max=64)
+LIMITS = AnswerLimits(result_bytes_max=65_536, depth_max=64)
 VARIABLES = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
 
@@ -103,7 +105,7 @@ class TestPayloadAndResult:
         assert not outcome.retryable
 
     async def test_a_result_of_just_the_limit_is_kept(self) -> None:
-        limits = AnswerLimits(10, 1_000, 64)
+        limits = AnswerLimits(10, 64)
         assert (await outcome_of(shell("printf 12345678"), limits)).result == "12345678"
         outcome = await outcome_of(shell("printf 12345678901"), limits)
         assert outcome.error_type == "result_invalid"
@@ -169,22 +171,56 @@ class TestEnds:
 
 
 class TestLog:
-    async def test_stderr_is_the_log(self) -> None:
-        outcome = await outcome_of(shell("echo one >&2; echo two >&2; echo 1"))
-        assert (outcome.result, outcome.log) == ("1", "one\ntwo\n")
+    async def test_stderr_and_prints_are_the_log(self) -> None:
+        job = shell("echo one >&2; echo two >&2; sleep 0.05; echo 1")
+        assert (await outcome_of(job)).result == "1"
+        assert [(line.stream, line.level, line.text) for line in job.lines] == [
+            ("stderr", "warning", "one"),
+            ("stderr", "warning", "two"),
+            ("stdout", "info", "1"),
+        ]
+
+    async def test_each_line_has_the_time_at_which_it_came(self) -> None:
+        job = shell("echo first; sleep 0.3; echo second")
+        await outcome_of(job)
+        first, second = (datetime.fromisoformat(line.at or "") for line in job.lines)
+        assert 0.2 < (second - first).total_seconds() < 10
+
+    async def test_stdout_that_begins_as_an_object_is_the_result_alone(self) -> None:
+        job = shell("""echo counted >&2; printf ' \n{"a":\n 1}\n'""")
+        assert json.loads((await outcome_of(job)).result or "") == {"a": 1}
+        assert job.said == "counted\n"
+
+    async def test_a_line_may_say_its_level(self) -> None:
+        job = shell("printf '<3>broken\n<7>detail\nplain\n<9>not one\n' >&2; echo '<4>hm'")
+        await outcome_of(job)
+        assert {(line.level, line.text) for line in job.lines} == {
+            ("error", "broken"),
+            ("debug", "detail"),
+            ("warning", "plain"),
+            ("warning", "<9>not one"),
+            ("warning", "hm"),
+        }
 
     async def test_of_a_long_log_the_end_is_kept(self) -> None:
         script = "i=0; while [ $i -lt 5000 ]; do echo line $i >&2; i=$((i+1)); done"
-        outcome = await outcome_of(shell(script), AnswerLimits(100, 60, 64))
-        first, *lines = (outcome.log or "").splitlines()
-        assert first.startswith("[")
-        assert first.endswith(" bytes before this were not kept]")
+        job = given(command("sh", "-c", script), bounds=LogBounds(600, 1_000))
+        await outcome_of(job)
+        first, *lines = job.said.splitlines()
+        assert first == f"{5000 - len(lines)} older lines were not kept"
         assert lines == [f"line {number}" for number in range(5000 - len(lines), 5000)]
-        assert 4 <= len(lines) <= 6
+        assert 10 <= len(lines) <= 12
 
     async def test_a_log_of_bytes_is_made_readable(self) -> None:
-        outcome = await outcome_of(shell("printf 'a\\000\\377' >&2"))
-        assert outcome.log == "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
+        job = shell("printf 'a\\000\\377' >&2")
+        await outcome_of(job)
+        assert job.said == "a\N{REPLACEMENT CHARACTER}\\xff\n"
+
+    async def test_the_prints_of_a_python_program_come_at_once(self) -> None:
+        script = "import os; print('printed'); os._exit(0)"  # no buffer is written out
+        job = given(command(sys.executable, "-c", script))
+        await outcome_of(job)
+        assert job.said == "printed\n"
 
 
 class TestProgress:
@@ -220,8 +256,8 @@ class TestProgress:
         outcome = await outcome_of(job)
         assert outcome.ended == "success"
         assert job.notes[-1] == Note(12.0, None)
-        assert (outcome.log or "").count("musterd: ignored on fd 3: ") == 3
-        assert "'a', wanted a percentage from 0 to 100" in (outcome.log or "")
+        assert [line.stream for line in job.lines] == ["musterd"] * 3
+        assert "ignored on fd 3: 'a', wanted a percentage from 0 to 100" in job.said
 
     async def test_what_is_spent_counts_with_what_was_spent_before(self) -> None:
         say = """echo '{"spent": {"tokens": 3}, "percent": 5}' >&3"""
@@ -240,9 +276,10 @@ class TestProgress:
 
     @pytest.mark.parametrize("spent", ["3", '{"": 1}', '{"a": -1}', '{"a": true}', '{"a": 1e999}'])
     async def test_what_is_no_amount_is_ignored_with_a_word(self, spent: str) -> None:
-        outcome = await outcome_of(shell(f"""echo '{{"spent": {spent}}}' >&3"""))
+        job = shell(f"""echo '{{"spent": {spent}}}' >&3""")
+        outcome = await outcome_of(job)
         assert (outcome.ended, outcome.spent) == ("success", None)
-        assert "ignored on fd 3" in (outcome.log or "")
+        assert "ignored on fd 3" in job.said
 
     async def test_a_flood_of_names_hurts_nobody(self) -> None:
         """A hundred names count, as in a handler; with all, the loop would stand for minutes."""
@@ -252,8 +289,8 @@ class TestProgress:
         outcome = await outcome_of(Given(job.assignment._replace(claim=claim), job.notes))
         assert outcome.ended == "success"
         assert len(json.loads(outcome.spent or "")) == 100
-        assert "some of what was spent, wanted at most 100 names" in (outcome.log or "")
-        assert (outcome.log or "").count("\n") <= 3
+        assert "some of what was spent, wanted at most 100 names" in job.said
+        assert job.said.count("\n") <= 3
 
     async def test_what_is_spent_in_many_lines_is_told_at_once(self) -> None:
         told: list[str] = []
@@ -273,7 +310,7 @@ class TestProgress:
         outcome = await outcome_of(job)
         assert outcome.ended == "success"
         assert job.notes == [Note(5.0, None)]
-        assert len(outcome.log or "") < 2_000
+        assert len(job.said) < 2_000
 
     async def test_fd_3_may_be_closed(self) -> None:
         assert (await outcome_of(shell("exec 3>&-; echo 1"))).result == "1"
@@ -288,7 +325,7 @@ class TestSurroundings:
             "PGPASSWORD": "canary",
             "MUSTERD_STORE__URL": "canary",
         }
-        runner_limits = AnswerLimits(10_000, 1_000, 64)
+        runner_limits = AnswerLimits(10_000, 64)
         script = "import json, os; print(json.dumps(dict(os.environ)))"
         python = given(
             command(sys.executable, "-I", "-c", script, environment=("SHOP", "ABSENT")), attempt=3
@@ -297,6 +334,7 @@ class TestSurroundings:
         seen.pop("LC_CTYPE", None)  # Python's own
         assert seen == {
             **VARIABLES,
+            "PYTHONUNBUFFERED": "1",
             "LC_TIME": "C",
             "SHOP": "north",
             "MUSTERD_JOB_ID": "7",

@@ -15,7 +15,7 @@ from tests.support.assignments import RETRY, given
 from tests.support.scripted_server import scripted
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LIMITS = AnswerLimits(65_536, 65_536, 64)
+LIMITS = AnswerLimits(65_536, 64)
 BLOCK = re.compile(r"^```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NAME = re.compile(r"^# ([\w.-]+)$", re.MULTILINE)
 
@@ -41,7 +41,8 @@ async def test_the_command_of_its_page(tmp_path: Path) -> None:
     job = given(kind.behaviour, "three little words")
     runner = CommandRunner(LIMITS, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
     outcome = await runner.run(job.assignment)
-    assert outcome == Outcome("success", '{"words": 3}', log="counted for job 7\n")
+    assert outcome == Outcome("success", '{"words": 3}')
+    assert job.said == "counted for job 7\n"
     assert [note.note for note in job.notes] == ["reading"]
 
 

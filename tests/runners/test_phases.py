@@ -22,10 +22,12 @@ from musterd.catalog.kinds import (
     Pipeline,
     WorkKind,
 )
+from musterd.store.job_log import plain
 from musterd.store.jobs import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
+from musterd.workers.log_writer import LogWriter
 from musterd.workers.outcome import Outcome
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox
@@ -49,6 +51,12 @@ class Line:
     nursery: trio.Nursery
     held: Held | None = None
 
+    @property
+    def said(self) -> str:
+        assert self.held is not None
+        assert self.held.log is not None
+        return plain(self.held.log.text())
+
     async def run(self, kind: WorkKind, payload: Any = None, **of_claim: Any) -> Outcome:
         await self.engine.jobs.enqueue([NewJob("video", json.dumps(payload or {}))])
         claim = (await take_one(self.engine))._replace(**of_claim)
@@ -68,7 +76,7 @@ async def line() -> AsyncGenerator[Line]:
     await engine.migrate()
     desk = make_desk()
     notes = ProgressWriter(desk, engine, live_settings())
-    book = PhaseBook(desk, engine, Random(1), notes)
+    book = PhaseBook(desk, engine, Random(1), notes, LogWriter(live_settings()))
     tools = some_tools()
     async with trio.open_nursery() as nursery:
         box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)), nursery)
@@ -128,7 +136,7 @@ async def test_a_handler_reads_what_earlier_phases_returned(
     assert seen["seen"]["last"] == f"LookupError: phase 'last' has not finished; {finished}"
     known = "its phases are first, second, third, last"
     assert seen["seen"]["frist"] == f"LookupError: kind 'video' has no phase 'frist': {known}"
-    assert outcome.log == "-- phase third\nin third\n-- phase last\nin last\n"
+    assert line.said == "phase third\nin third\nphase last\nin last\n"
     assert line.held is not None
     assert line.held.last_note is not None
     assert (line.held.last_note.percent, line.held.last_note.phase) == (87.5, "last")
@@ -225,4 +233,4 @@ async def test_an_error_names_its_phase(line: Line) -> None:
     kind = pipeline(command("first", "true"), command("second", "sh", "-c", "echo no >&2; exit 3"))
     outcome = await line.run(kind)
     assert outcome.message == "phase 'second': exited with status 3: no"
-    assert outcome.log == "no\n"
+    assert line.said == "phase second\nno\n"

@@ -47,7 +47,7 @@ async def test_what_a_handler_tells(bench: Bench, isolation: Isolation, prefix: 
     outcome = await bench.run(kind, spent='{"tokens": 2, "calls": 1}')
     await trio.lowlevel.checkpoint()
     assert result_of(outcome) == "told"
-    assert outcome.log == "first\nlast\n"
+    assert bench.said == "first\nlast\n"
     assert outcome.spent == '{"tokens": 6, "calls": 1}'
     assert bench.notes[-1] == Note(100.0, None)
 
@@ -75,8 +75,8 @@ async def test_what_becomes_of_an_error(
     found = (outcome.ended, outcome.error_type, outcome.message, outcome.delay_seconds)
     assert found == wanted
     has_trace = outcome.ended == "failure" and name != "Fatal"
-    assert ("Traceback" in (outcome.log or "")) == has_trace
-    assert "musterd/workers/runners" not in (outcome.log or "")
+    assert ("Traceback" in bench.said) == has_trace
+    assert "musterd/workers/runners" not in bench.said
 
 
 @pytest.mark.parametrize("listed", ["Declined", "shop.Declined", "OSError"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from musterd.workers.joblog import LogBounds
 from musterd.workers.runners.process import PROGRAM
 from tests.runners.rig import a_bench, python_kind, result_of, some_tools
 from tests.support.children import has_gone, lines_in
@@ -109,7 +110,7 @@ async def test_a_cancelled_job_is_stopped_with_all_it_has_started(tmp_path: Path
         with trio.fail_after(1):
             for pid in pids:
                 await has_gone(pid)
-        assert assignment.traces.log == "hanging\ncleaned up\n"
+        assert bench.said == "hanging\ncleaned up\n"
         assert result_of(await bench.run(FACTS))["runs"] == 1
 
 
@@ -139,38 +140,60 @@ async def test_a_job_that_ignores_term_is_killed_after_its_grace(tmp_path: Path)
         await has_gone(int(pid))
 
 
-async def test_what_a_handler_prints_is_its_log() -> None:
+async def test_what_a_handler_prints_is_its_log_in_order() -> None:
     async with a_bench() as bench:
-        outcome = await bench.run(python_kind("prints"))
-        assert outcome.ended == "success"
-        assert outcome.log == "to stdout\nby log\nto stderr\nto the descriptor\nby a program\n"
-        assert (await bench.run(python_kind("noop"))).log is None
+        assert (await bench.run(python_kind("prints"))).ended == "success"
+        assert [(line.stream, line.level, line.text) for line in bench.lines] == [
+            ("stdout", "info", "to stdout"),
+            ("job", "info", "by log"),
+            ("stderr", "warning", "to stderr"),
+            ("stdout", "info", "to the descriptor"),
+            ("stdout", "info", "by a program"),
+        ]
+        await bench.run(python_kind("noop"))
+        assert bench.lines == []
+
+
+async def test_what_programs_of_a_handler_write_to_stderr_is_known_as_that() -> None:
+    async with a_bench() as bench:
+        await bench.run(python_kind("talkative:starts_programs"))
+        assert {(line.stream, line.text) for line in bench.lines} == {
+            ("stderr", "by a program"),
+            ("stderr", "to the descriptor"),
+            ("stdout", "at once"),
+        }
 
 
 async def test_what_a_handler_logs_is_in_its_log_with_time_and_level() -> None:
     async with a_bench() as bench:
-        spoken = (await bench.run(python_kind("talkative:speaks"))).log or ""
-        first, info, by_job, stderr, error = spoken.splitlines()
-        assert (first, by_job, stderr) == ("printed first", "by job.log", "to stderr")
-        moment, _, said = info.partition(" ")
-        age = datetime.now(UTC) - datetime.fromisoformat(moment)
+        await bench.run(python_kind("talkative:speaks"))
+        assert [(line.stream, line.level, line.text) for line in bench.lines] == [
+            ("stdout", "info", "printed first"),
+            ("logging", "info", "shop.orders: order 7"),
+            ("job", "error", "by job.log"),
+            ("stderr", "warning", "to stderr"),
+            ("logging", "critical", "shop.orders: failed"),
+            ("logging", "critical", "in two lines"),
+        ]
+        moments = [datetime.fromisoformat(line.at or "") for line in bench.lines]
+        assert moments == sorted(moments)
+        age = datetime.now(UTC) - moments[0]
         assert 0 <= age.total_seconds() < 60
-        assert said == "INFO shop.orders: order 7"
-        assert error.endswith("Z ERROR shop.orders: failed")
-        own = await bench.run(python_kind("talkative:sets_up_its_own"))
-        assert own.log == "own: in its own way\n", "its own set-up counts"
+        await bench.run(python_kind("talkative:sets_up_its_own"))
+        assert bench.said == "own: in its own way\n", "its own set-up counts"
 
 
 async def test_a_flood_of_prints_is_cut_and_does_not_hold_the_handler_up() -> None:
-    async with a_bench(some_tools(log_bytes_max=1_000)) as bench:
+    async with a_bench() as bench:
+        bench.log_bounds = LogBounds(1_000, 100)
         with trio.fail_after(20):
             outcome = await bench.run(python_kind("floods"))
     assert outcome.ended == "success"
-    log = outcome.log or ""
-    assert log.startswith("begin\nxxx")
-    assert log.endswith("xxx\nend\n")
-    assert "bytes were not kept" in log
-    assert len(log) < 1_100
+    missing, *_, cut, end = (line.text for line in bench.lines)
+    assert missing == "398 older lines were not kept"
+    assert cut.startswith("xxx")
+    assert cut.endswith("x [9750 bytes were cut]")
+    assert end == "end"
 
 
 async def test_a_handler_without_stdout_still_ends_well() -> None:

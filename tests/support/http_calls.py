@@ -17,7 +17,7 @@ from tests.support.assignments import given
 from tests.support.scripted_server import Speech, scripted
 
 TLS = Path(__file__).with_name("tls")
-LIMITS = AnswerLimits(result_bytes_max=65_536, log_bytes_max=65_536, depth_max=64)
+LIMITS = AnswerLimits(result_bytes_max=65_536, depth_max=64)
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -31,7 +31,10 @@ def trusting() -> ssl.SSLContext:
 
 
 async def call(client: HttpClient, url: str, payload: Any = None, **values: Any) -> Outcome:
-    """`values`: of the call, of its kind, `limits`, `attempt`; as a test needs them."""
+    """`values`: of the call, of its kind, `limits`, `attempt`; as a test needs them. `said`: a list
+    that gets what the job's log has.
+    """
+    said: list[str] = values.pop("said", [])
     runner = HttpRunner(client, values.pop("limits", LIMITS), {})
     behaviour = HttpCall(
         method=values.pop("method", "POST"),
@@ -39,9 +42,11 @@ async def call(client: HttpClient, url: str, payload: Any = None, **values: Any)
         headers=values.pop("headers", {}),
         header_files=values.pop("header_files", {}),
     )
+    job = given(behaviour, payload, **values)
     with trio.fail_after(30):
-        outcome = await runner.run(given(behaviour, payload, **values).assignment)
+        outcome = await runner.run(job.assignment)
     await runner.close()
+    said += [f"{line.stream} {line.level} {line.text}" for line in job.lines]
     return outcome
 
 

@@ -16,6 +16,7 @@ from musterd.store.input import SUSPECT
 from musterd.store.leases import Claim, Hold, Settlement, Successes, Verdict
 from musterd.store.lifecycle import JobState, Request
 from musterd.store.phases import PhaseEnd, PhaseState
+from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 
 TOGETHER_CHARACTERS_MAX = 262_144
@@ -63,6 +64,8 @@ class Held:
     cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
     last_note: Note | None = None  # of its progress
     written_note: Note | None = None  # the last that is in the store
+    log: JobLog | None = None  # of an attempt that may write one
+    log_written: int = 0  # the number of its last line that may be in the store
     spent: str | None = None  # JSON text, of all attempts together; None = nothing by this one
     written_spent: str | None = None
     recorded_local: float = float("-inf")  # when the store was last told of its progress
@@ -187,8 +190,12 @@ class Held:
         self.last_note = None
 
     def with_progress(self, verdict: Verdict) -> Verdict:
-        """The end of its attempt, with what is not yet in the store of how far it came."""
+        """The end of its attempt, with its log, and with what is not yet in the store of how far it
+        came.
+        """
         note, phase = self.last_note, self.phase
+        if self.log is not None and (said := self.log.text()) is not None:
+            verdict = verdict._replace(log=said)
         is_news = note is not self.written_note and verdict.state is not JobState.SUCCEEDED
         if note is not None and is_news:
             verdict = verdict._replace(percent=note.bounded_percent, note=note.note)
@@ -227,7 +234,7 @@ class Held:
             return outcome
         if outcome.ended == "success" and not self.ignores_request(now_local):
             return outcome
-        return on_request(self.request)._replace(log=outcome.log, spent=outcome.spent)
+        return on_request(self.request)._replace(spent=outcome.spent)
 
 
 @attrs.define(eq=False)

@@ -3,7 +3,8 @@
 Started by `process.py` as `python -I child.py OPTIONS`, in the user's interpreter. Of
 musterd it loads the two files that handlers import from, by their paths; a user's module may have
 any other name. It reads jobs from its socket and answers each with one ending; what a handler
-prints goes into the pipe that is its stdout and stderr. Ends when the socket does.
+says goes into the pipe that is its stdout, with marks where it is no print: `joblog.py` reads them.
+The stderr of its descriptor is a pipe of its own. Ends when the socket does.
 
 A message is a frame (`FRAME`: how many bytes follow, its number, whose it is), a JSON object, a
 newline, and a body that the object describes. `child_messages.py` is the other side of that. Only
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import io
 import json
 import os
 import resource
@@ -39,6 +41,9 @@ PAGE_BYTES = resource.getpagesize()
 FRAME = struct.Struct("!IQ24s")
 NOBODY = bytes(24)
 EXIT_PROTOCOL = 76  # EX_PROTOCOL of sysexits.h
+MARK = b"\0\1"  # before two letters: the stream (o e l j m), the level (d i w e c)
+PRINTED = MARK + b"oi"
+LEVELS = ((50, b"c"), (40, b"e"), (30, b"w"), (20, b"i"))  # of logging, from the gravest on
 scan = json.JSONDecoder().raw_decode  # for what starts and ends with a brace
 
 
@@ -122,6 +127,30 @@ def give_up(why: str) -> NoReturn:
         os._exit(EXIT_PROTOCOL)
 
 
+def say(file: int, voice: bytes, data: bytes) -> None:
+    """Puts what is no print among the prints, so that all is in order."""
+    left: bytes | memoryview = b"%b%b%b%b" % (MARK, voice, data.replace(b"\0", b"\\0"), PRINTED)
+    while left:
+        left = memoryview(left)[os.write(file, left) :]
+
+
+class Complaints(io.RawIOBase):
+    """What a handler's `sys.stderr` writes to: the pipe of its prints."""
+
+    def __init__(self, log_fd: int) -> None:
+        self._log_fd = log_fd
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2  # for programs that are to have it as theirs
+
+    def write(self, data: Any) -> int:
+        say(self._log_fd, b"ew", bytes(data))
+        return len(data)
+
+
 class JobLink:
     """One job's words to the daemon. After its end they go nowhere: a thread may outlive it."""
 
@@ -134,11 +163,17 @@ class JobLink:
         self._is_over = False
         self._has_warned = False
 
-    def log(self, text: str) -> None:
+    def log(self, text: str, level: str = "info") -> None:
+        self._say(b"j" + level[:1].encode(), text)
+
+    def complain(self, text: str, level: str = "warning") -> None:
+        """Words of ours."""
+        self._say(b"m" + level[:1].encode(), text)
+
+    def _say(self, voice: bytes, text: str) -> None:
         flush_prints()
-        data = text.encode("utf-8", "replace")
-        while data and not self._is_over:
-            data = data[os.write(self._log_fd, data) :]
+        if not self._is_over:
+            say(self._log_fd, voice, text.encode("utf-8", "replace"))
 
     def note(self, percent: float, note: str | None) -> None:
         self._put("progress", percent=percent, note=note)
@@ -182,7 +217,7 @@ class JobLink:
             return False
         if not self._has_warned:
             self._has_warned = True
-            self.log(f"musterd: {what}() does nothing in a forked process ({os.getpid()})\n")
+            self.complain(f"{what}() does nothing in a forked process ({os.getpid()})\n")
         return True
 
     def _put(self, what: str, **news: Any) -> None:
@@ -222,6 +257,12 @@ class Executor:
         """`limits`: bytes of a message, and of a result."""
         self._link, self._context, self._limits = link, context, limits
         self._log_fd = os.dup(1)  # whatever a handler does to its stdout
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(Complaints(self._log_fd)),
+            encoding="utf-8",
+            errors="backslashreplace",
+            line_buffering=True,
+        )
         self._functions: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._memory_fd = _open_memory_file()
         self._hears_logging = False
@@ -249,7 +290,7 @@ class Executor:
         try:
             function = self._function(*place)
             if not self._hears_logging:
-                self._hears_logging = hear_logging()
+                self._hears_logging = hear_logging(self._log_fd)
             value = function(job)
             if isinstance(value, types.CoroutineType):
                 value = _run_coroutine(value)
@@ -265,7 +306,7 @@ class Executor:
                 _end_fork(link, error)
             ending = self._context.ending_of_error(job, error)
             if ending.is_crash:
-                link.log(_traceback_text(error))
+                link.complain(_traceback_text(error), "error")
         return ending
 
     def _sendable(self, ending: Any) -> Any:
@@ -312,12 +353,12 @@ def _end_fork(link: JobLink, error: BaseException | None) -> NoReturn:
     if isinstance(error, SystemExit):
         code = 0 if error.code is None else error.code
     elif error is not None:
-        link.log(_traceback_text(error))
+        link.complain(_traceback_text(error), "error")
         code = 1
     if not isinstance(code, int):
-        link.log(f"{code}\n")
+        link.complain(f"{code}\n")
         code = 1
-    link.log(f"musterd: process {os.getpid()}, forked by the handler, came back and was ended\n")
+    link.complain(f"process {os.getpid()}, forked by the handler, came back and was ended\n")
     flush_prints()
     os._exit(code & 0xFF)
 
@@ -344,19 +385,26 @@ def _open_memory_file() -> int | None:
         return None
 
 
-def hear_logging() -> bool:
-    """What a handler says by `logging` goes to its log from INFO on, with time and level, as long
-    as nobody sets up something else. False = nobody has imported it yet, and we do not either.
+def hear_logging(log_fd: int) -> bool:
+    """What a handler says by `logging` goes to its log from INFO on, with its level, as long as
+    nobody sets up something else. False = nobody has imported it yet, and we do not either.
     """
     logging: Any = sys.modules.get("logging")
     if logging is None:
         return False
-    line = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
-    form = logging.Formatter(line, "%Y-%m-%dT%H:%M:%S")
-    form.converter = time.gmtime
-    last_resort = logging.StreamHandler()
-    last_resort.setFormatter(form)
-    logging.lastResort = last_resort  # and no handler of the root: basicConfig() does its work
+
+    class Heard(logging.Handler):  # type: ignore[misc] # pyright: ignore - a module found at run time
+        def emit(self, record: Any) -> None:
+            try:
+                letter = next((each for least, each in LEVELS if record.levelno >= least), b"d")
+                text = f"{self.format(record)}\n"
+                say(log_fd, b"l" + letter, text.encode("utf-8", "replace"))
+            except Exception:  # noqa: BLE001 - as every handler of logging does
+                self.handleError(record)
+
+    heard = Heard()
+    heard.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    logging.lastResort = heard  # and no handler of the root: basicConfig() does its work
     if logging.root.level == logging.WARNING and not logging.root.handlers:
         logging.root.setLevel(logging.INFO)
     return True

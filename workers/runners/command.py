@@ -17,10 +17,11 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Command, WorkKind
+from musterd.store.job_log import STDERR
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
 from musterd.workers.context import keepable
-from musterd.workers.joblog import Head, Tail
+from musterd.workers.joblog import LINE_BYTES_MAX, Head, JobLog
 from musterd.workers.outcome import Assignment, Contained, Note, Outcome, log_contained
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import (
@@ -36,6 +37,7 @@ EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 LINE_LENGTH_MAX = 500
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
 PASSED_ON_PREFIX = "LC_"
+UNBUFFERED = "PYTHONUNBUFFERED"
 LAUNCHER = Path(__file__).with_name("launcher.py")
 MIB = 1 << 20
 
@@ -51,7 +53,7 @@ RLIMITS: Mapping[str, tuple[int, int]] = {
     "stack_mb": (resource.RLIMIT_STACK, MIB),
 }
 DRAIN_SECONDS_MAX = 1.0  # for what is still in the pipes once the whole group has ended
-LINE_BYTES_MAX = 2_000
+NOTE_BYTES_MAX = 2_000  # a line of progress
 NOTE_LENGTH_MAX = 200
 COMPLAINTS_MAX = 3
 SHOWN_LENGTH_MAX = 80
@@ -76,7 +78,7 @@ class CommandRunner:
         assert isinstance(command, Command)
         try:
             keep_reserve()
-            pipes = Pipes(self.limits.result_bytes_max, self.limits.log_bytes_max)
+            pipes = Pipes(self.limits.result_bytes_max, assignment.log)
         except OSError as error:
             return self._not_started(error, claim)
         try:
@@ -91,7 +93,6 @@ class CommandRunner:
             await _see_through(group, pipes, assignment, spending)
         finally:
             pipes.close()
-            assignment.traces.log = pipes.log.text()
         return spending.ending(_outcome(group.status, pipes, kind, self.limits))
 
     async def close(self) -> None:
@@ -127,7 +128,9 @@ async def _see_through(
 def environment_of(
     command: Command, claim: Claim, variables: Mapping[str, str], phase: str | None = None
 ) -> Mapping[str, str]:
-    """All that the program sees: what everyone may, what its kind names, and who it works for."""
+    """All that the program sees: what everyone may, what its kind names, and who it works for. A
+    Python program prints at once, unless its kind passes on what it is to do.
+    """
     allowed = {*PASSED_ON, *command.environment}
     chosen = {
         name: value
@@ -143,7 +146,7 @@ def environment_of(
         **({} if claim.schedule is None else {"MUSTERD_SCHEDULE": claim.schedule}),
         **({} if slot is None else {"MUSTERD_SCHEDULED_FOR": slot}),
     }
-    return {**chosen, **fence}
+    return {UNBUFFERED: "1", **chosen, **fence}
 
 
 def _start(
@@ -175,10 +178,6 @@ def _rlimit(name: str, most: int) -> tuple[int, int]:
 
 
 def _outcome(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimits) -> Outcome:
-    return _ending(status, pipes, kind, limits)._replace(log=pipes.log.text())
-
-
-def _ending(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimits) -> Outcome:
     if pipes.result.overflowed:
         return too_large("stdout", f"more than {pipes.result.bytes_max} bytes", limits)
     if status == 0:
@@ -186,7 +185,7 @@ def _ending(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimi
     if status is None:
         message = "the program did not end when it was killed"
         return Outcome("failure", None, "signal", message, kind.retryable)
-    last_line = pipes.log.last_line()[:LINE_LENGTH_MAX]
+    last_line = pipes.last_words.line()
     if status < 0:
         message = _with(f"killed by signal {-status} ({_name_of(-status)})", last_line)
         return Outcome("failure", None, "signal", message, kind.retryable)
@@ -223,10 +222,11 @@ class Pipes:
     Reads on while the command is told to stop, so that what it writes then can't block it.
     """
 
-    def __init__(self, result_bytes_max: int, log_bytes_max: int) -> None:
+    def __init__(self, result_bytes_max: int, log: JobLog) -> None:
         """Raises OSError if there are too few file descriptors."""
         self.result = Head(result_bytes_max)
-        self.log = Tail(log_bytes_max)
+        self.last_words = LastWords(log)
+        self._log = log
         self._ours: list[trio.lowlevel.FdStream] = []
         self._theirs: list[int] = []
         self._reading = trio.CancelScope(shield=True)
@@ -266,7 +266,7 @@ class Pipes:
         stdin, stdout, stderr, progress = self._ours
         with self._reading:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_read, stderr, self.log)
+                nursery.start_soon(_read, stderr, self.last_words)
                 nursery.start_soon(_read, progress, lines)
                 nursery.start_soon(_feed, stdin, payload.encode())
                 await self._read_result(stdout, on_flood)
@@ -276,15 +276,38 @@ class Pipes:
     async def _read_result(
         self, stdout: trio.lowlevel.FdStream, on_flood: Callable[[], None]
     ) -> None:
+        is_object: bool | None = None  # not known yet
         async for chunk in stdout:
             self.result.add(chunk)
+            if is_object is None and (begin := self.result.kept.lstrip()):
+                is_object = begin.startswith(b"{")
+            if not is_object:
+                self._log.add(chunk)
             if self.result.overflowed:
                 on_flood()
                 return
 
     def complain(self, text: str) -> None:
         """A line of ours in the command's log."""
-        self.log.add(f"musterd: {text}\n".encode())
+        self._log.say(text)
+
+
+class LastWords:
+    """What a program says on its stderr goes to the log; the end of it is kept for its error."""
+
+    def __init__(self, log: JobLog) -> None:
+        self._log = log
+        self._end = b""
+
+    def add(self, chunk: bytes | bytearray) -> None:
+        self._log.add(chunk, STDERR)
+        self._end = (self._end + chunk)[-LINE_BYTES_MAX:]
+
+    def line(self) -> str:
+        """The last line that is not blank."""
+        lines = self._end.decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return last[:LINE_LENGTH_MAX]
 
 
 async def _read(stream: trio.lowlevel.FdStream, into: Writes) -> None:
@@ -315,7 +338,7 @@ class ProgressLines:
 
     def add(self, chunk: bytes | bytearray) -> None:
         *lines, self._rest = (self._rest + bytes(chunk)).split(b"\n")
-        if len(self._rest) > LINE_BYTES_MAX:
+        if len(self._rest) > NOTE_BYTES_MAX:
             lines, self._rest = [*lines, self._rest], b""
         self._take(lines)
 
@@ -330,7 +353,7 @@ class ProgressLines:
             text = line.decode("utf-8", "replace").strip()
             if not text:
                 continue
-            note, spent = said_by(text) if len(line) <= LINE_BYTES_MAX else (None, None)
+            note, spent = said_by(text) if len(line) <= NOTE_BYTES_MAX else (None, None)
             latest = note or latest
             if spent is not None:
                 for name, amount in spent.items():

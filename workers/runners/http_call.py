@@ -12,6 +12,7 @@ from musterd.catalog.kinds import HttpCall, WorkKind
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers, mask_parts, words_of
+from musterd.store.job_log import Voice
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
 from musterd.workers.outcome import Assignment, Outcome
@@ -40,6 +41,7 @@ BUSY_STATUSES = (
 )
 QUOTED_BYTES_MAX = 2_000  # of what a server says about its refusal
 HUNDRED = 100
+REFUSAL = Voice("answer", "error")
 
 
 @attrs.frozen
@@ -77,6 +79,8 @@ class HttpRunner:
         spending = Spending(assignment)
         if amounts := spent_amounts(answer.headers):
             spending.add(amounts)
+        if not _is_success(answer) and (said := _quoted(answer, hidden)) is not None:
+            assignment.log.say(said, REFUSAL)
         return spending.ending(_judge(answer, kind, self.limits, hidden))
 
     async def close(self) -> None:
@@ -118,20 +122,23 @@ def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dic
 
 
 def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Sequence[str]) -> Outcome:
-    if answer.status // HUNDRED == HTTPStatus.OK // HUNDRED:
+    if _is_success(answer):
         if answer.overflowed:
             announced = answer.headers.get("content-length", "")
             found = announced or f"more than {limits.result_bytes_max}"
             return too_large("the body", f"{found} bytes", limits)
         return success(_without(secrets, answer.body), "the body", limits)
     message = f"answered with status {mask_parts(secrets, answer.status_text)}"
-    said = _quoted(answer, secrets)
     if answer.status in BUSY_STATUSES or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         pause = retry_after_seconds(answer.headers)
-        return Outcome("retry", None, "http_status", message, delay_seconds=pause, log=said)
+        return Outcome("retry", None, "http_status", message, delay_seconds=pause)
     if answer.status // HUNDRED == HTTPStatus.MULTIPLE_CHOICES // HUNDRED:
         message += "; redirects are not followed"
-    return Outcome("failure", None, "http_status", message, kind.retryable, log=said)
+    return Outcome("failure", None, "http_status", message, kind.retryable)
+
+
+def _is_success(answer: Answer) -> bool:
+    return answer.status // HUNDRED == HTTPStatus.OK // HUNDRED
 
 
 def spent_amounts(headers: Mapping[str, str]) -> Mapping[str, float] | None:

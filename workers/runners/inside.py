@@ -22,31 +22,33 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Python
+from musterd.store.job_log import Voice
 from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
-from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.results import AnswerLimits, outcome_of
 from musterd.workers.tools import Tools
 
 _NOTHING: Mapping[str, float] = {}
+CRASH = Voice("musterd", "error")
 _OWN_FOLDER = str(Path(__file__).parent)
 
 
 class InsideLink:
     """What a handler says goes straight to the attempt. `report` may be called on any thread."""
 
-    __slots__ = ("_log_bytes_max", "_remaining", "_report", "_spend", "job_log", "last_spent")
+    __slots__ = ("_log", "_remaining", "_report", "_spend", "last_spent")
 
-    def __init__(self, assignment: Assignment, log_bytes_max: int) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         self._remaining, self._report = assignment.remaining_seconds, assignment.report
-        self._spend, self._log_bytes_max = assignment.spend, log_bytes_max
-        self.job_log: JobLog | None = None
+        self._spend, self._log = assignment.spend, assignment.log
         self.last_spent: Mapping[str, float] | None = None
 
-    def log(self, text: str) -> None:
-        if self.job_log is None:
-            self.job_log = JobLog(self._log_bytes_max)
-        self.job_log.add(text.encode("utf-8", "replace"))
+    def log(self, text: str, level: str = "info") -> None:
+        self._log.add(text.encode("utf-8", "replace"), Voice("job", level))
+
+    def complain(self, text: str) -> None:
+        """Words of ours."""
+        self._log.add(text.encode("utf-8", "replace"), CRASH)
 
     def note(self, percent: float, note: str | None) -> None:
         self._report(Note(percent, note))
@@ -80,23 +82,22 @@ def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
         trace = trace.tb_next
-    link.log("".join(traceback.format_exception(type(error), error, trace)))
+    link.complain("".join(traceback.format_exception(type(error), error, trace)))
 
 
 def conclude(
     ending: Ending, assignment: Assignment, link: InsideLink, limits: AnswerLimits
 ) -> Outcome:
     outcome = outcome_of(ending, assignment.kind, limits)
-    if link.job_log is None and link.last_spent is None:
+    if link.last_spent is None:
         return outcome
     leave_traces(assignment, link)
-    return outcome._replace(log=assignment.traces.log, spent=assignment.traces.spent)
+    return outcome._replace(spent=assignment.traces.spent)
 
 
 def leave_traces(assignment: Assignment, link: InsideLink) -> None:
-    """So that an attempt that is cancelled has a log as well."""
-    log, spent = link.job_log, link.last_spent
-    assignment.traces.log = None if log is None else log.text()
+    """So that what an attempt that is cancelled has spent is known as well."""
+    spent = link.last_spent
     assignment.traces.spent = None if spent is None else json.dumps(dict(spent))
 
 
@@ -150,7 +151,7 @@ class TaskRunner:
         self._functions: dict[tuple[str, str], Callable[[JobContext], Any]] = {}
 
     async def run(self, assignment: Assignment) -> Outcome:
-        link = InsideLink(assignment, self._limits.log_bytes_max)
+        link = InsideLink(assignment)
         job = context_of(assignment, link)
         try:
             ending = ending_of_value(job, await self._function(assignment)(job))
@@ -284,7 +285,7 @@ class ThreadRunner:
         loop = trio.lowlevel.current_trio_token()
         notes = _Notes(assignment, loop)
         given = assignment._replace(report=notes.report, spend=notes.spend)
-        link = InsideLink(given, self._limits.log_bytes_max)
+        link = InsideLink(given)
         call = _Call(behaviour, context_of(assignment, link), link, loop)
         self._own = own = self._own or _OwnThread()
         own.take(call)

@@ -11,15 +11,17 @@ import selectors
 import signal
 import socket
 import termios
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import trio
 
 from musterd.catalog.kinds import Python, WorkKind
+from musterd.store.job_log import STDERR
 from musterd.store.leases import Claim
 from musterd.workers.context import PhaseFacts
-from musterd.workers.joblog import JobLog
+from musterd.workers.joblog import JobLog, MarkedBytes
 from musterd.workers.outcome import Assignment, Contained, Note, Outcome
 from musterd.workers.runners.child_messages import (
     FRAME,
@@ -56,8 +58,10 @@ class ChildMisspoke(ChildDied):
 class Executor:
     """One child. `start` it before use, `stop` it in any case; one job at a time.
 
-    Both its socket and the pipe of its prints are read here, so a child that prints much is never
-    held up, and what it prints never gets into what it says.
+    Its socket and the pipes of its prints are read here, so a child that prints much is never held
+    up, and what it prints never gets into what it says. What its Python code prints and logs comes
+    through one pipe, in order; through the other comes what programs write to the descriptor of
+    its stderr.
     """
 
     def __init__(self, behaviour: Python, tools: Tools, grace_seconds: float) -> None:
@@ -66,6 +70,7 @@ class Executor:
         self._kind: WorkKind | None = None  # of the latest job
         self._kind_text = ""
         self._inbox = Inbox(tools.max_frame_bytes)
+        self._marked = MarkedBytes()
         self._about, self._said = NOBODY, 0  # whose the messages are now, and how many were sent
         self._closing = ExitStack()
         with ExitStack() as undo:
@@ -80,28 +85,35 @@ class Executor:
             self._socket, their_socket = socket.socketpair()
             self._closing.callback(self._socket.close)
             theirs.callback(their_socket.close)
-            self._output, their_output = os.pipe()
-            self._closing.callback(os.close, self._output)
-            theirs.callback(os.close, their_output)
+            self._prints, their_prints = self._pipe(theirs)
+            self._stderr, their_stderr = self._pipe(theirs)
             self._socket.setblocking(False)
-            os.set_blocking(self._output, False)
             self._group = ProcessGroup(
                 Start(
                     _command_line(behaviour, tools, their_socket.fileno()),
                     tools.environment,
                     grace_seconds,
-                    stdout=their_output,
-                    stderr=their_output,
+                    stdout=their_prints,
+                    stderr=their_stderr,
                     pass_fds=(their_socket.fileno(),),
                     umask=0o077,
                 )
             )
 
+    def _pipe(self, theirs: ExitStack) -> tuple[int, int]:
+        """Our end and the child's."""
+        reads, writes = os.pipe()
+        self._closing.callback(os.close, reads)
+        theirs.callback(os.close, writes)
+        os.set_blocking(reads, False)
+        return reads, writes
+
     def _watch(self) -> None:
-        """Makes one file to wait for out of three: socket, prints, and the end of the process."""
+        """Makes one file to wait for out of all: socket, prints, and the end of the process."""
         self._events = self._closing.enter_context(selectors.DefaultSelector())
         self._events.register(self._socket, selectors.EVENT_READ)
-        self._events.register(self._output, selectors.EVENT_READ)
+        self._events.register(self._prints, selectors.EVENT_READ)
+        self._events.register(self._stderr, selectors.EVENT_READ)
         self._pidfd = os.pidfd_open(self._group.pid) if hasattr(os, "pidfd_open") else None
         if self._pidfd is not None:
             self._closing.callback(os.close, self._pidfd)
@@ -206,7 +218,7 @@ class Executor:
         while (message := self._next_message()) is None:
             await trio.lowlevel.wait_readable(self._events)
             # Prints after messages: whatever was printed before a message is there by then.
-            if not self._read_socket() or _has_bytes(self._output):
+            if not self._read_socket() or _has_bytes(self._prints) or _has_bytes(self._stderr):
                 self._drain_output(log)
         return message
 
@@ -238,17 +250,24 @@ class Executor:
         )
 
     def _drain_output(self, log: JobLog) -> None:
+        for chunk in self._chunks_of(self._prints):
+            for part, voice in self._marked.parts(chunk):
+                log.add(part, voice)
+        for chunk in self._chunks_of(self._stderr):
+            log.add(chunk, STDERR)
+
+    def _chunks_of(self, pipe: int) -> Iterator[bytes]:
         """All that is there now, but not for ever from one that prints faster than we read."""
         for _ in range(16):
             try:
-                chunk = os.read(self._output, OUTPUT_CHUNK_BYTES)
+                chunk = os.read(pipe, OUTPUT_CHUNK_BYTES)
             except BlockingIOError:
                 return
             if not chunk:  # nobody is left to print: no more events, please
-                if self._output in self._events.get_map():
-                    self._events.unregister(self._output)
+                if pipe in self._events.get_map():
+                    self._events.unregister(pipe)
                 return
-            log.add(chunk)
+            yield chunk
 
 
 def _has_bytes(file: int) -> bool:
@@ -317,26 +336,23 @@ class ProcessRunner:
         self._search_path: tuple[Path, ...] = ()
 
     async def run(self, assignment: Assignment) -> Outcome:
-        log = JobLog(self._tools.limits.log_bytes_max)
+        log = assignment.log
         try:
             child = await self._ready_child(assignment.kind, log)
             ended = await child.do(assignment, log)
         except (ChildDied, OSError) as error:
-            return await self._died(error, assignment, log)
+            return await self._died(error, assignment)
         except BaseException:  # cancelled, as a rule: the job is stopped before that gets out
             grace_seconds = assignment.kind.grace_seconds
             bound = trio.current_time() + grace_seconds + STOP_SECONDS_MAX
             with trio.CancelScope(shield=True, deadline=bound):
                 await self._stop(grace_seconds, log, assignment)
-            assignment.traces.log = log.text()
             raise
         self._tools.held_memory(assignment.kind.name, ended.memory_bytes)
         await self._recycle(child, ended)
         outcome = outcome_of(ended.ending, assignment.kind, self._tools.limits)
-        text, spent = log.text(), assignment.traces.spent
-        if text is None and spent is None:
-            return outcome
-        return outcome._replace(log=text, spent=spent)
+        spent = assignment.traces.spent
+        return outcome if spent is None else outcome._replace(spent=spent)
 
     async def close(self) -> None:
         await self._stop(IDLE_GRACE_SECONDS, None)
@@ -374,13 +390,13 @@ class ProcessRunner:
         ):
             await self._stop(IDLE_GRACE_SECONDS, None)
 
-    async def _died(self, error: Exception, assignment: Assignment, log: JobLog) -> Outcome:
+    async def _died(self, error: Exception, assignment: Assignment) -> Outcome:
         if isinstance(error, ChildMisspoke):
             claim = assignment.claim
             self._tools.contained(Contained("child", claim.kind, claim.id, error, claim.attempt))
         started = self._child is not None and self._child.jobs > 0
         child = self._child
-        await self._stop(0.0, log)
+        await self._stop(0.0, assignment.log)
         how = _how_it_ended(child.status) if child is not None else ""
         if isinstance(error, OSError):
             if (waiting := put_off(error)) is not None:
@@ -396,7 +412,7 @@ class ProcessRunner:
         # One that never got as far as the job is no fault of the job's.
         retryable = assignment.kind.retryable or not started
         outcome = Outcome("failure", None, "child_died", message, retryable)
-        return outcome._replace(log=log.text(), spent=spent)
+        return outcome._replace(spent=spent)
 
     async def _stop(
         self, grace_seconds: float, log: JobLog | None, assignment: Assignment | None = None

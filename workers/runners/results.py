@@ -63,7 +63,7 @@ class Spending:
     def ending(self, outcome: Outcome) -> Outcome:
         """The end of the attempt: a failure where too much was spent, whatever else it came to."""
         if self.over is not None:
-            outcome = Outcome("failure", None, "budget_exceeded", str(self.over), log=outcome.log)
+            outcome = Outcome("failure", None, "budget_exceeded", str(self.over))
         return outcome if self.text is None else outcome._replace(spent=self.text)
 
 
@@ -83,10 +83,9 @@ def amounts_of(value: object) -> Mapping[str, float] | None:
 
 @attrs.frozen
 class AnswerLimits:
-    """How much of an answer is kept: the bounds of `[limits]`."""
+    """What an answer may be: the bounds of `[limits]`."""
 
     result_bytes_max: int
-    log_bytes_max: int
     depth_max: int
 
 

@@ -34,7 +34,7 @@ KIND = WorkKind(
     "kind", Python("shop", "noop", "process", ()), False, Retry(3, "fixed", 1.0, 1.0, 1.0, "none"),
     None, 0, "requeue", "fuzz",
 )  # fmt: skip
-LIMITS = AnswerLimits(2_000, 2_000, 64)
+LIMITS = AnswerLimits(2_000, 64)
 BYTES_MAX = 20_000
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 50, 101, 2**70, 10**400, 1.5, -0.0, math.inf, math.nan, 1e308),

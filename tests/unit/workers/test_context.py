@@ -20,8 +20,8 @@ class Heard:
     amounts: Mapping[str, float] = attrs.field(factory=dict[str, float])
     seconds: float = 3.0
 
-    def log(self, text: str) -> None:
-        self.logged.append(text)
+    def log(self, text: str, level: str = "info") -> None:
+        self.logged.append(f"{level} {text}")
 
     def note(self, percent: float, note: str | None) -> None:
         self.noted.append((percent, note))

@@ -13,9 +13,9 @@ def test_what_is_ours_stays_with_us() -> None:
         "API_TOKEN": "t",
     }
     environ = {**theirs, **dict.fromkeys(ours, "x")}
-    assert children_environment(environ, ()) == theirs
+    assert children_environment(environ, ()) == {"PYTHONUNBUFFERED": "1", **theirs}
 
 
 def test_a_secret_does_not_pass_under_another_name() -> None:
     environ = {"DATABASE_URL": "postgresql://u:p@h/db", "HINT": "see postgresql://u:p@h/db?x=1"}
-    assert children_environment(environ, ("postgresql://u:p@h/db", "")) == {}
+    assert children_environment(environ, ("postgresql://u:p@h/db", "")) == {"PYTHONUNBUFFERED": "1"}
