@@ -196,6 +196,10 @@ class Limits:
         Between(64, 16 * _MIB),
     )
     max_log_lines: int = next_job("the same, in lines", Between(1, 1_000_000))
+    log_interval_ms: int = at_once(
+        "the log of a job that runs is written at most this often; 0 = at its end alone",
+        Between(0, 60_000),
+    )
     max_running: int = next_claim(
         "jobs that run at once, on all nodes together; 0 = no bound", Between(0, 1_000_000)
     )

@@ -9,11 +9,12 @@ for those who show it. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from musterd.store.words import time_text
+from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.words import one_line, time_text
 
 
 class Voice(NamedTuple):
@@ -34,6 +35,7 @@ _LINE = re.compile(
     rf"(\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ) ({'|'.join(STREAMS)}) ({'|'.join(LEVELS)}) (.*)",
     re.DOTALL,
 )
+_POSITION = re.compile(r"\d{1,9}\.\d{1,15}")
 _NOT_KEPT = re.compile(r"(\d+) older lines were not kept")
 
 
@@ -48,6 +50,89 @@ class LogLine(NamedTuple):
     stream: str | None
     level: str | None
     text: str
+
+
+class LogPosition(NamedTuple):
+    """How far somebody has read: up to this line of this attempt. 0 = nothing of it."""
+
+    attempt: int = 0
+    line: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.attempt}.{self.line}"
+
+
+def position_of(text: str) -> LogPosition:
+    """Raises ValueError for what is no position."""
+    if _POSITION.fullmatch(text) is None:
+        raise ValueError(f"found {text!r:.60}, wanted a position such as 1.120")
+    attempt, _, line = text.partition(".")
+    return LogPosition(int(attempt), int(line))
+
+
+class LogPart(NamedTuple):
+    """What the store has of an attempt's log. `first`: the number of its first line, while the
+    attempt runs; None = it has ended, and this is all.
+    """
+
+    attempt: int
+    first: int | None
+    text: str
+
+
+class LogPage(NamedTuple):
+    """Lines in order. `position`: behind them, and behind attempts that have ended."""
+
+    state: JobState
+    lines: tuple[LogLine, ...]
+    position: LogPosition
+    more: bool  # later attempts have been left off
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing will follow unless somebody resumes the job."""
+        return not self.more and (self.state in ENDED or self.state is JobState.PAUSED)
+
+
+ATTEMPTS_MAX = 5  # of which a page has lines, beside the one that stands in the job's row
+
+
+def page_of(state: JobState, parts: Sequence[LogPart], after: LogPosition) -> LogPage:
+    """`parts` in order: of attempts from that of `after` on."""
+    lines: list[LogLine] = []
+    position = after
+    for part in parts:
+        if part.attempt != position.attempt:
+            position = LogPosition(part.attempt)
+        found = [one for one in _lines_of_part(part, position) if one.number > position.line]
+        lines += found
+        if part.first is None:
+            position = LogPosition(part.attempt + 1)
+        elif found:
+            position = LogPosition(part.attempt, found[-1].number)
+    past = {part.attempt for part in parts if part.first is None}
+    return LogPage(state, tuple(lines), position, len(past) >= ATTEMPTS_MAX)
+
+
+def _lines_of_part(part: LogPart, position: LogPosition) -> Sequence[LogLine]:
+    lines = [*lines_of(part.text, part.attempt, part.first or 1)]
+    missing = (part.first or 1) - 1 - position.line
+    if part.first is not None and missing > 0:
+        gap = LogLine(part.attempt, part.first - 1, lines[0].at, *OWN, not_kept(missing))
+        return [gap, *lines]
+    return lines
+
+
+def line_object(line: LogLine) -> dict[str, object]:
+    """A line as programs read it."""
+    return line._asdict()
+
+
+def shown_line(line: LogLine) -> str:
+    """A line as people read it."""
+    head = " ".join(part for part in (line.at, line.stream, line.level) if part)
+    return f"{head} {one_line(line.text)}" if head else one_line(line.text)
 
 
 def prefixes(at_epoch: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import attrs
 
+from musterd.store.job_log import LogPage, LogPosition
 from musterd.store.lifecycle import AttemptOutcome, JobState, Request
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord
@@ -84,7 +85,7 @@ class JobRecord:
     request: Request | None = None  # what its holder is asked for
     progress: float | None = None  # of the latest attempt, in percent
     progress_note: str | None = None
-    log: str | None = None  # of the latest attempt
+    log: str | None = None  # of the latest attempt; while it runs, what is known of it
     spent: str | None = None  # JSON text
     cleared_at: datetime | None = None
     target: str | None = None
@@ -123,7 +124,7 @@ def job_record(columns: Mapping[str, Any], past: Sequence[AttemptRecord]) -> Job
         record.finished_at,
         AttemptOutcome(last_outcome) if last_outcome else None,
         record.error if last_outcome else None,
-        record.log if last_outcome else None,
+        record.log,
     )
     return attrs.evolve(record, attempts=(*past, latest))
 
@@ -161,6 +162,12 @@ class Jobs(Protocol):
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
         """Jobs with their attempts, newest first, at most `which.limit`."""
+        ...
+
+    async def log(self, job_id: int, after: LogPosition) -> LogPage | None:
+        """What the job has logged behind a position, also while it runs; None = there is no such
+        job.
+        """
         ...
 
     async def why_facts(self, job_id: int) -> WhyFacts | None:

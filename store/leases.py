@@ -103,6 +103,7 @@ class Settlement(NamedTuple):
     target: str | None = None  # of its claim
     kind: str = ""  # of its claim
     run_seconds: float = 0.0  # on a clock that never steps
+    log_begun: bool = False  # some of its log may be in the store already: `log` takes its place
 
 
 class Successes(NamedTuple):
@@ -234,6 +235,19 @@ class ProgressNote(NamedTuple):
     phase_percent: float | None = None
 
 
+class LogNote(NamedTuple):
+    """A part of the log of a job in hand: what is there of a part that begins with the same line is
+    replaced. Parts that end at line `floor` or before are no longer kept.
+    """
+
+    id: int
+    token: UUID
+    first: int  # the number of its first line
+    last: int
+    floor: int
+    text: str  # as `store.job_log` has it
+
+
 class Exchange(NamedTuple):
     """What one visit to the store brought."""
 
@@ -330,6 +344,13 @@ class Leases(Protocol):
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
         """Writes progress and what was spent, each fenced by its token; returns the ids that took
         it. At most one note a job.
+        """
+        ...
+
+    async def note_logs(self, notes: Sequence[LogNote]) -> frozenset[int]:
+        """Writes what jobs in hand have logged so far, each fenced by its token; returns the ids
+        that took it. At most one note a job. The end of the attempt brings the whole log; a lease
+        that is lost leaves what is there.
         """
         ...
 

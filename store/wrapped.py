@@ -24,6 +24,7 @@ _NAMES = {
     ("jobs", "enqueue_keyed"): "enqueue",
     ("jobs", "get"): "job",
     ("jobs", "find"): "jobs",
+    ("jobs", "log"): "job_log",
     ("jobs", "why_facts"): "standing",
     ("control", "apply"): "control",
     ("control", "apply_many"): "control_many",

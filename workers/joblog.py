@@ -8,6 +8,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import attrs
 
@@ -59,6 +60,17 @@ class _Rest:
     cut_bytes: int = 0
 
 
+class LogStretch(NamedTuple):
+    """Lines of a log: the numbers of the first and the last, how many older ones are no longer
+    kept, and their text.
+    """
+
+    first: int
+    last: int
+    dropped: int
+    text: str
+
+
 class JobLog:
     """One attempt's. Takes bytes from any thread; a line counts when it is whole.
 
@@ -107,9 +119,9 @@ class JobLog:
         """How many lines are no longer kept: the oldest."""
         return self.last - len(self._lines)
 
-    def read(self, after: int, bytes_max: int) -> tuple[int, str]:
-        """The newest lines behind the one of this number, as many as have room: the number of the
-        first, and their text. Lines that are kept from now on are announced again.
+    def read(self, after: int, bytes_max: int) -> LogStretch:
+        """The newest lines behind the one of this number, as many as have room. Lines that are
+        kept from now on are announced again.
         """
         with self._lock:
             self._announced = False
@@ -121,7 +133,8 @@ class JobLog:
                     break
                 found.append(line)
                 number -= 1
-        return number + 1, written(reversed(found))
+            last, dropped = self.last, self.dropped
+        return LogStretch(number + 1, last, dropped, written(reversed(found)))
 
     def text(self) -> str | None:
         """All that is kept, as it is stored; None = nothing was written. Lines that have begun

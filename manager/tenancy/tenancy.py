@@ -64,9 +64,7 @@ class Tenancy:
         self._tools = LiveTools(settings, boottime, deps.environ, contained, self._footprints.note)
         self.node_events = self._make_node_events()
         self.idleness.on_news(self.node_events.news)
-        self.journal = JournalWriter(
-            deps.engine.journal, settings, deps.log, deps.node, deps.node_id
-        )
+        self.journal = JournalWriter(engine.journal, settings, deps.log, deps.node, deps.node_id)
         self._mail = make_mail(deps, self._tools)
         self._reporter = JobReporter(deps, self.node_events, self._mail.ended)
         self._desk = Desk(
@@ -80,7 +78,8 @@ class Tenancy:
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
         self._progress = ProgressWriter(self._desk, engine, settings, contained)
-        self._phases = PhaseBook(self._desk, engine, rng, self._progress, LogWriter(settings))
+        self._logs = LogWriter(engine, settings, contained)
+        self._phases = PhaseBook(self._desk, engine, rng, self._progress, self._logs)
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
         worker_deps = WorkerDeps(
@@ -160,9 +159,9 @@ class Tenancy:
     async def _serve(self) -> None:
         async with trio.open_nursery() as nursery:
             for part in (
-                self._exchange_loop, self.lease_keeper, self._progress, self._phases, self._kinds,
-                self._mail, self._alarm, self.node_events, self.journal, self._idle_mode,
-                self._heartbeat,
+                self._exchange_loop, self.lease_keeper, self._progress, self._logs, self._phases,
+                self._kinds, self._mail, self._alarm, self.node_events, self.journal,
+                self._idle_mode, self._heartbeat,
             ):  # fmt: skip
                 nursery.start_soon(part.run)
             nursery.start_soon(

@@ -93,7 +93,7 @@ async def work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cata
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     notes = ProgressWriter(desk, engine, pace)
-    book = PhaseBook(desk, engine, rng, notes, LogWriter(pace))
+    book = PhaseBook(desk, engine, rng, notes, LogWriter(engine, pace))
     deps = WorkerDeps(lambda: catalog, pace, partial(InlineBox, lambda: tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
@@ -114,7 +114,7 @@ def _pace(settings: Settings) -> LiveSettings:
     workers = attrs.evolve(
         settings.workers, lease_timeout_seconds=LEASE_SECONDS, poll_interval_ms=10
     )
-    limits = attrs.evolve(settings.limits, claim_batch=1, claim_ahead_ms=0)
+    limits = attrs.evolve(settings.limits, claim_batch=1, claim_ahead_ms=0, log_interval_ms=0)
     return LiveSettings(attrs.evolve(settings, workers=workers, limits=limits))
 
 

@@ -181,6 +181,9 @@ class Exchanger:
             await self._send(conn, "settle_phases", phases)
         if settlements:
             settling.others = await self._send(conn, "settle", settlement_params(settlements))
+            if begun := [one for one in settlements if one.log_begun]:
+                ids, fences = numbers(one.id for one in begun), tokens(one.token for one in begun)
+                await self._send(conn, "forget_logs", {"ids": ids, "tokens": fences})
         if successes.ids:
             params = success_params(successes)
             settling.successes = await self._send(conn, "settle_successes", params)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from musterd.config.job_options import OPTIONS
+from musterd.store.job_log import ATTEMPTS_MAX, LogPage, LogPart, LogPosition, page_of
 from musterd.store.jobs import (
     JOB_COLUMNS,
     AttemptRecord,
@@ -16,7 +17,7 @@ from musterd.store.jobs import (
     NewJob,
     job_record,
 )
-from musterd.store.lifecycle import AttemptOutcome
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.phases import phases_by_job
@@ -52,9 +53,7 @@ class PostgresJobs:
 
     async def get(self, job_id: int) -> JobRecord | None:
         if abs(job_id) > ID_MAX:  # no column could hold it
-            from trio.lowlevel import checkpoint  # noqa: PLC0415 - clients load this without Trio
-
-            await checkpoint()
+            await _nothing()
             return None
         return next(iter(await self._records(one_job_params(job_id))), None)
 
@@ -65,6 +64,17 @@ class PostgresJobs:
         with self.statements.limit("standing"):
             async with self.statements.shared.use("asking why") as conn:
                 return await read_why_facts(conn, self.statements.sql, job_id)
+
+    async def log(self, job_id: int, after: LogPosition) -> LogPage | None:
+        if abs(job_id) > ID_MAX:
+            await _nothing()
+            return None
+        wanted = {**after._asdict(), "id": job_id, "bound": ATTEMPTS_MAX}
+        found = await self.statements.run("job_log", wanted)
+        if not found:
+            return None
+        parts = [LogPart(*row[1:]) for row in found if row[1] is not None]
+        return page_of(JobState(found[0][0]), parts, after)
 
     async def whole(self, found: Sequence[Row], run: Run) -> list[JobRecord]:
         """The records of jobs' rows; what is further asked goes through `run`."""
@@ -86,6 +96,12 @@ class PostgresJobs:
                     records = await self.whole(await run("jobs", params), run)
                     await conn.execute(b"commit")
         return records
+
+
+async def _nothing() -> None:
+    from trio.lowlevel import checkpoint  # noqa: PLC0415 - clients load this without Trio
+
+    await checkpoint()
 
 
 def new_job_params(jobs: Sequence[NewJob]) -> Params:

@@ -14,6 +14,7 @@ from musterd.store.leases import (
     Ends,
     Exchange,
     Hold,
+    LogNote,
     ProgressNote,
     Reaped,
     ReapRequest,
@@ -93,6 +94,10 @@ class PostgresLeases:
             raise Locked(f"note_progress: another transaction holds jobs {sorted(held)}", "timeout")
         return taken
 
+    async def note_logs(self, notes: Sequence[LogNote]) -> frozenset[int]:
+        found = await self.statements.run_soon("note_logs", log_params(notes))
+        return frozenset(row[0] for row in found)
+
     async def _note(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
         found = await self.statements.run_soon("note_progress", progress_params(notes))
         return frozenset(row[0] for row in found)
@@ -148,6 +153,18 @@ def progress_params(notes: Sequence[ProgressNote]) -> Params:
         "notes": texts(note.note for note in in_order),
         "spents": texts(note.spent for note in in_order),
         **_phase_params(in_order),
+    }
+
+
+def log_params(notes: Sequence[LogNote]) -> Params:
+    in_order = sorted(notes, key=itemgetter(0))
+    return {
+        "ids": numbers(note.id for note in in_order),
+        "tokens": tokens(note.token for note in in_order),
+        "firsts": numbers(note.first for note in in_order),
+        "lasts": numbers(note.last for note in in_order),
+        "floors": numbers(note.floor for note in in_order),
+        "texts": texts(note.text for note in in_order),
     }
 
 

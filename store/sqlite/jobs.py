@@ -23,9 +23,12 @@ from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import ClaimOrder, bar
 from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, JobEvents, record_new
+from musterd.store.sqlite.logs import LOG_COLUMN, job_log
 from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.why import why_facts
+
+COLUMNS = ", ".join(LOG_COLUMN if name == "log" else name for name in JOB_COLUMNS)
 
 
 def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -115,7 +118,7 @@ def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
 def read_page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
     before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
     params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
-    found = database.execute_filled("jobs", params, which=which, columns=", ".join(JOB_COLUMNS))
+    found = database.execute_filled("jobs", params, which=which, columns=COLUMNS)
     records = [
         job_record(rows.job_columns(row), _past(database, row[0])) for row in found.fetchall()
     ]
@@ -144,6 +147,7 @@ class SqliteJobs(Part):
     get = called(job)
     find = called(jobs)
     why_facts = called(why_facts)
+    log = called(job_log)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         return [one.id for one in await self.enqueue_keyed(jobs)]

@@ -41,6 +41,7 @@ from musterd.store.sqlite.job_events import (
     record_end,
     record_start,
 )
+from musterd.store.sqlite.logs import note_logs, take_live_log
 from musterd.store.sqlite.mending import mended
 from musterd.store.sqlite.phases import settle_phase
 from musterd.store.sqlite.progress import note_progress
@@ -114,6 +115,8 @@ def _settle(
         ending = rows.settlement(one, events.now)
         settle_phase(events, one)
         state = end_attempt(events, ending)
+        if one.log_begun and state is not None:
+            events.database.execute("forget_log", ending)
         if state is None:
             rejected.add(one.id)
         elif state is not one.state:
@@ -274,6 +277,7 @@ def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
         error=json.dumps({"type": "lease_lost", "message": message}),
         reason=REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
     )  # fmt: skip
+    lost = lost._replace(log=take_live_log(events.database, job_id, token))
     end_attempt(events, rows.settlement(lost, events.now))
     return Reaped(job_id, kind, attempt, node, state)
 
@@ -285,6 +289,7 @@ class SqliteLeases(Part):
     settled_already = called(settled_already)
     renew = called(renew)
     note_progress = called(note_progress)
+    note_logs = called(note_logs)
     reap = called(reap)
     set_aside = called(set_aside)
 

@@ -76,7 +76,7 @@ async def line() -> AsyncGenerator[Line]:
     await engine.migrate()
     desk = make_desk()
     notes = ProgressWriter(desk, engine, live_settings())
-    book = PhaseBook(desk, engine, Random(1), notes, LogWriter(live_settings()))
+    book = PhaseBook(desk, engine, Random(1), notes, LogWriter(engine, live_settings()))
     tools = some_tools()
     async with trio.open_nursery() as nursery:
         box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)), nursery)

@@ -13,13 +13,14 @@ import trio
 
 from musterd.catalog.kinds import WorkKind
 from musterd.store.input import SUSPECT
-from musterd.store.leases import Claim, Hold, Settlement, Successes, Verdict
+from musterd.store.leases import Claim, Hold, LogNote, Settlement, Successes, Verdict
 from musterd.store.lifecycle import JobState, Request
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 
 TOGETHER_CHARACTERS_MAX = 262_144
+PART_CHARACTERS = 4_096  # of a log, in one row of the store, until the next row begins
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
 UNREAD: Final = object()  # a payload that its own attempt decodes
 
@@ -65,7 +66,9 @@ class Held:
     last_note: Note | None = None  # of its progress
     written_note: Note | None = None  # the last that is in the store
     log: JobLog | None = None  # of an attempt that may write one
-    log_written: int = 0  # the number of its last line that may be in the store
+    log_begun: bool = False  # some of it may be in the store
+    log_written: int = 0  # up to this line it is there
+    log_part: int = 0  # the line before the part that is being written
     spent: str | None = None  # JSON text, of all attempts together; None = nothing by this one
     written_spent: str | None = None
     recorded_local: float = float("-inf")  # when the store was last told of its progress
@@ -94,7 +97,7 @@ class Held:
         claim = self.claim
         settlement = Settlement(
             claim.id, claim.token, claim.attempt, self.worker, self.started_epoch, self.ended_epoch,
-            *verdict, claim.target, claim.kind, self.run_seconds,
+            *verdict, claim.target, claim.kind, self.run_seconds, self.log_begun,
         )  # fmt: skip
         return Ended(settlement, self)
 
@@ -173,6 +176,19 @@ class Held:
         """No store takes it: it is not sent again, nor with the end of its attempt."""
         self.last_note = self.written_note
         self.spent = self.written_spent
+
+    # -- its log
+
+    def begin_log(self, log: JobLog) -> None:
+        self.log = log
+
+    def log_sent(self) -> None:
+        self.log_begun = True
+
+    def log_noted(self, part: LogNote) -> None:
+        """The store has it. The next write goes on with this part, unless it is large already."""
+        self.log_written = part.last
+        self.log_part = part.last if len(part.text) >= PART_CHARACTERS else part.first - 1
 
     def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
         self.phase = PhaseEnd(name, PhaseState.RUNNING)

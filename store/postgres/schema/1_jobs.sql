@@ -88,6 +88,19 @@ create table {schema}.attempts (
         and finished_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
 );
 
+-- What attempts in hand have logged so far, in parts. Their end puts the whole log into the row of the job, or of the attempt, and
+-- takes this away; a lease that is lost leaves what is here. It is not in the server's log of changes: if the server crashes, the
+-- end of the attempt still brings all of it.
+create unlogged table {schema}.live_logs (
+    job_id bigint not null,
+    token  uuid not null,
+    first  bigint not null,  -- the number of its first line
+    last   bigint not null,
+    words  text not null,
+    primary key (job_id, token, first),
+    constraint lines_are_counted check (first between 1 and last)
+);
+
 -- The phases of jobs that have started, in order. How an unfinished phase is shown (pending, canceled) follows from the
 -- state of its job, as in store/phases.py.
 create table {schema}.job_phases (

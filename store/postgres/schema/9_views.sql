@@ -16,7 +16,9 @@ select job.id, job.kind, job.target,
        job.max_attempts, job.forgiven, job.payload,
        case when held.id is null then job.result end as result,
        job.error, job.reason,
-       case when held.id is null then job.log end as log,
+       case when held.id is null then job.log
+            else (select string_agg(said.words, '' order by said.first) from {schema}.live_logs said
+                  where said.job_id = job.id and said.token = held.token) end as log,
        case when held.id is null then job.last_outcome end as last_outcome,
        job.spent, job.request, job.requested_at,
        case when held.id is null or job.progress_of = job.attempt + 1 then job.progress end as progress,

@@ -48,6 +48,22 @@ order by id
 select job_id, attempt, node, worker, started_at, finished_at, outcome, error::text, log
 from {schema}.attempts where job_id = any (%(ids)s::bigint[]) order by job_id, attempt
 
+-- job_log: the state of a job, and what its attempts from one on have logged: of those that have ended the whole text, at most `bound`; of the one in hand the parts behind a line, each with the number of its first
+select job.state, part.attempt, part.first, part.words
+from {schema}.live_jobs job left join lateral (
+    (select past.attempt, null::bigint as first, past.log as words from {schema}.attempts past
+     where past.job_id = job.id and past.attempt >= %(attempt)s and past.log is not null
+     order by past.attempt limit %(bound)s)
+    union all
+    select job.attempt, null, job.log where job.last_outcome is not null and job.log is not null and job.attempt >= %(attempt)s
+    union all
+    select job.attempt, said.first, said.words from {schema}.live_logs said
+    where said.job_id = job.id and said.token = job.claim_token and job.lease_expires_at is not null
+      and (job.attempt > %(attempt)s or job.attempt = %(attempt)s and said.last > %(line)s)
+) part on true
+where job.id = %(id)s
+order by part.attempt, part.first
+
 -- webhooks_of: the URLs that get the outcomes of these jobs, and how the last delivery went
 select job.id, coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook),
        case message.state when 'delivered' then message.ended_at end, coalesce(message.tries, 0)

@@ -133,6 +133,28 @@ drafted as (
 )
 select id from noted
 
+-- note_logs: writes what jobs in hand have logged, each part fenced by its claim token; returns the ids that took it
+with noted as materialized (
+    select note.* from unnest(
+        %(ids)s::bigint[], %(tokens)s::uuid[], %(firsts)s::bigint[], %(lasts)s::bigint[], %(floors)s::bigint[], %(texts)s::text[])
+        as note (id, token, first, last, floor, words)
+    join {schema}.leases lease on lease.token = note.token and lease.jobs @> note.id
+    order by lease.target, lease.token, lease.id for key share of lease
+),
+dropped as (
+    delete from {schema}.live_logs said using noted
+    where said.job_id = noted.id and (said.token <> noted.token or said.last <= noted.floor)
+)
+insert into {schema}.live_logs (job_id, token, first, last, words)
+select id, token, first, last, words from noted order by id
+on conflict (job_id, token, first) do update set last = excluded.last, words = excluded.words
+returning job_id
+
+-- forget_logs: deletes what was noted of the logs of attempts that end in this transaction
+delete from {schema}.live_logs said
+using unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) as ended (id, token)
+where said.job_id = ended.id and said.token = ended.token
+
 -- lock_leases: locks leases in the order in which every statement does, before several statements that settle jobs of them
 with {ended_sets}
 select count(*) from (
@@ -384,6 +406,11 @@ judged as materialized (
     from expired left join unnest(%(kinds)s::text[], %(on_lease_lost)s::text[], %(max_attempts)s::int[])
          as rule (kind, on_lease_lost, max_attempts) on rule.kind = expired.kind
 ),
+said as materialized (
+    delete from {schema}.live_logs said using judged where said.job_id = judged.id and said.token = judged.token
+    returning said.job_id, said.first, said.words
+),
+logs as materialized (select job_id, string_agg(words, '' order by first) as words from said group by job_id),
 settled as (
     update {schema}.job_rows job
     set state = judged.state, attempt = judged.attempt, claim_token = judged.token, node = judged.node, worker = judged.worker,
@@ -392,21 +419,21 @@ settled as (
         reason = case when judged.request = 'cancel' then 'canceled on request'
                       when judged.request = 'pause' then 'Job was interrupted by user'
                       when judged.state = 'paused' then 'its lease was lost' end,
-        request = null, requested_at = null, result = null, log = null,
+        request = null, requested_at = null, result = null, log = logs.words,
         progress = case when job.progress_of = judged.attempt then job.progress end,
         progress_note = case when job.progress_of = judged.attempt then job.progress_note end,
         progress_of = judged.attempt,
         error = jsonb_build_object('type', 'lease_lost', 'message', format(
             'attempt %%s: node %%s did not renew its lease, which ran out at %%s', judged.attempt, judged.node,
             to_char(judged.expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
-    from judged, now
+    from now, judged left join logs on logs.job_id = judged.id
     where job.id = judged.id
-    returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error,
+    returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error, job.log,
               job.target, job.priority, job.run_at, job.reason, job.cleared_at, job.webhook
 ),
 kept as (
-    insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
-    select id, attempt, node, worker, started_at, finished_at, 'lost', error from settled where state = 'queued'
+    insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
+    select id, attempt, node, worker, started_at, finished_at, 'lost', error, log from settled where state = 'queued'
 ),
 back as materialized (select id, priority, run_at, kind, target from settled where state = 'queued'),
 {put_back},

@@ -218,7 +218,11 @@ select
      from attempts past where past.job_id = job.id
      union all
      select job.attempt, job.worker, job.node, job.started_at, job.finished_at, job.last_outcome,
-       case when job.last_outcome is not null then job.error end, job.log
+       case when job.last_outcome is not null then job.error end,
+       case when job.lease_expires_at is null then job.log else (
+         select group_concat(said.words, '') from (
+           select words from live_logs said where said.job_id = job.id and said.token = job.claim_token order by said.first
+         ) said) end
      where job.lease_expires_at is not null or job.last_outcome is not null
      order by 1
    ) one) as attempts,
@@ -278,6 +282,17 @@ create table attempts (
     and typeof(finished_at) = 'integer'
     and finished_at between -62135596800000000 and 253402300799999999
   )
+) without rowid;
+
+-- What attempts in hand have logged so far, in parts. Their end puts the whole log into the row of the job, or of the attempt,
+-- and takes this away; a lease that is lost leaves what is here.
+create table live_logs (
+  job_id integer not null,
+  token blob not null,
+  first integer not null, -- the number of its first line
+  last integer not null,
+  words text not null,
+  primary key (job_id, token, first)
 ) without rowid;
 
 -- A key belongs to one job at most. `until` null = until its job has ended.

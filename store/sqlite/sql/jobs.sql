@@ -33,6 +33,15 @@ from attempts
 where job_id = :job_id
 order by attempt
 
+-- log_head: where one job stands, and whose its log is
+select state, attempt, claim_token, last_outcome, lease_expires_at is not null, case when lease_expires_at is null then log end
+from job_rows where id = :id
+
+-- past_logs: what the earlier attempts of one job from :attempt on have logged, at most :count
+select attempt, log from attempts
+where job_id = :id and attempt >= :attempt and log is not null
+order by attempt limit :count
+
 -- phases: the phases of one job, in order; where it never started, what is said of its kind
 select name, state, progress, result, attempts, started_at, finished_at from (
   select place, name, state, progress, result, attempts, started_at, finished_at

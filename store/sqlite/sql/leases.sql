@@ -39,6 +39,21 @@ set progress = coalesce(:percent, progress),
 where id = :id and claim_token = :token and state in ('assigned', 'running')
   and (:phase is null or :percent >= coalesce(progress, 0))
 
+-- note_log: writes a part of one job's log, in place of what is there of it; only while it is leased under :token
+insert into live_logs (job_id, token, first, last, words)
+select id, :token, :first, :last, :text from job_rows
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+on conflict (job_id, token, first) do update set last = excluded.last, words = excluded.words
+
+-- drop_log_parts: parts that are no longer kept, and what another claim of the job has left
+delete from live_logs where job_id = :id and (token <> :token or last <= :floor)
+
+-- live_log: the parts of the log of one attempt in hand, those that end behind :line
+select first, words from live_logs where job_id = :id and token = :token and last > :line order by first
+
+-- forget_log: deletes what was noted of the log of an attempt that ends in this transaction
+delete from live_logs where job_id = :id and token = :token
+
 -- record_attempt: puts the attempt that ends now into the history; only while its job is leased under :token
 insert into attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
 select id, attempt, node, coalesce(:worker, worker), coalesce(:started_at, started_at),

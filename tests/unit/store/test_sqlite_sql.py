@@ -45,6 +45,7 @@ ALL_PARAMETERS = [
     *("action", "effect", "percent", "note", "request", "target", "reserved"),
     *("bound", "own_priority", "own_run_at", "phase", "phase_percent", "name", "place", "progress"),
     *("until", "after_at", "after_id", "ids", "workers", "seats", "whole"),
+    *("first", "last", "floor", "text", "line"),
     *("tokens", "starts", "ends", "sizes", "places", "results", "since"),
 ]
 
@@ -109,7 +110,17 @@ def test_the_claim_sorts_nothing(migrated: sqlite3.Connection, name: str) -> Non
     "name",
     [
         *("claim", "settle", "requeue", "record_attempt", "renew", "settled_already", "attempts"),
-        *("held", "note_progress", "stand_of", "control", "ask_holder", "clear"),
+        *(
+            "held",
+            "note_progress",
+            "note_log",
+            "log_head",
+            "past_logs",
+            "stand_of",
+            "control",
+            "ask_holder",
+            "clear",
+        ),
         *("keep_attempt", "park", "mark_running", "move_on", "settle_plain", "held_many"),
     ],
 )

@@ -95,10 +95,10 @@ def test_a_phase_that_writes_has_a_heading() -> None:
 
 def test_the_newest_lines_behind_one_are_read() -> None:
     log = log_of(*(b"%d\n" % number for number in range(1, 8)))
-    assert [line.text for line in lines_of(log.read(5, 1_000)[1])] == ["6", "7"]
-    first, text = log.read(0, 100)
-    assert (first, plain(text)) == (6, "6\n7\n")
-    assert log.read(7, 1_000) == (8, "")
+    assert [line.text for line in lines_of(log.read(5, 1_000).text)] == ["6", "7"]
+    first, last, dropped, text = log.read(0, 100)
+    assert (first, last, dropped, plain(text)) == (6, 7, 0, "6\n7\n")
+    assert log.read(7, 1_000) == (8, 7, 0, "")
 
 
 def test_a_first_line_is_announced_until_the_log_is_read() -> None:
