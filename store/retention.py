@@ -13,6 +13,7 @@ import trio
 
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
+from musterd.store.threads import in_thread
 
 T = TypeVar("T")
 
@@ -93,9 +94,9 @@ class RetentionTask:
 _threads = trio.CapacityLimiter(2)  # those that hang are not joined by ever more
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def apart(work: Callable[[], T]) -> T:
     """For what a keeper does."""
-    return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=_threads)
+    return await in_thread(work, abandon_on_cancel=True, limiter=_threads)
 
 
 class BatchResult(NamedTuple):

@@ -7,8 +7,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from collections.abc import Callable
 
-from musterd.workers.outcome import Outcome
+from musterd.store.leases import Claim
+from musterd.workers.outcome import Contained, Outcome
 
 RESERVED = 32  # descriptors for the store, the log, and what is under way
 RESERVED_SHARE = 4  # but at most this part of what there may be
@@ -35,11 +37,12 @@ def keep_reserve() -> None:
         raise OSError(errno.EMFILE, "few file descriptors are left, and the daemon keeps them")
 
 
-def put_off(error: OSError) -> Outcome | None:
+def put_off(error: OSError, claim: Claim, contained: Callable[[Contained], None]) -> Outcome | None:
     """The outcome where the node lacks something that it may soon have again: the job waits and
     burns no attempt. None = it is another error.
     """
     if error.errno not in SHORT:
         return None
+    contained(Contained("start", claim.kind, claim.id, error, claim.attempt))
     message = f"its node has too little to start it: {error.strerror}"
     return Outcome("snooze", message=message, delay_seconds=WAIT_SECONDS)

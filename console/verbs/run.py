@@ -136,7 +136,9 @@ async def _serve(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(samples.run)
         await trio.lowlevel.wait_readable(listener.socket)
-        await trio.to_thread.run_sync(import_module, "musterd.web.server.serving")
+        # Where no thread can be started now, the next line loads them, and holds up the loop.
+        with contextlib.suppress(RuntimeError):
+            await trio.to_thread.run_sync(import_module, "musterd.web.server.serving")
         from musterd.web.server.serving import serve_at
 
         await serve_at(deps, address, listener, samples)

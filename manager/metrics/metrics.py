@@ -47,6 +47,7 @@ from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailabl
 from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.queue import Counts
+from musterd.store.threads import in_thread
 from musterd.store.wrapped import WrappedEngine, wrapped
 from musterd.workers.outcome import PLACES, Where
 
@@ -341,7 +342,7 @@ class Rendering:
         async with self._turn:
             if self._number < wanted:
                 self._begun += 1
-                text = await trio.to_thread.run_sync(self._render, limiter=self._thread)
+                text = await in_thread(self._render, limiter=self._thread)
                 self._text, self._number = text, self._begun
             return self._text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import attrs
@@ -29,6 +30,7 @@ from musterd.manager.reload.outcome import (
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError
+from musterd.store.threads import in_thread
 
 REQUESTS_MAX = 10  # reloads whose callers wait
 FAULTS_KEPT = 20
@@ -127,10 +129,10 @@ class Reloader:
     async def _reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> ReloadOutcome:
         fresh: dict[str, Tenancy] = {}
         try:
-            settings, catalog = await trio.to_thread.run_sync(reread)
+            settings, catalog = await in_thread(reread)
             found = changes(self.settings.now, settings)
             check_takeover(found, self.catalog, catalog)
-            use_secrets = await trio.to_thread.run_sync(self.plan.read_secrets, found)
+            use_secrets = await in_thread(partial(self.plan.read_secrets, found))
             for name in found.added:
                 if name not in self.tenancies:  # otherwise it returns once it has left
                     fresh[name] = self.make(name, found.settings)

@@ -37,6 +37,7 @@ from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.outbox import Delivery, Message
 from musterd.store.report import job_object
+from musterd.store.threads import in_thread
 from musterd.store.words import time_text
 from musterd.workers.runners.http_messages import (
     Answer,
@@ -167,9 +168,7 @@ class SystemResolver:
         """Raises `Unresolved`."""
         look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         try:
-            found = await trio.to_thread.run_sync(
-                look_up, abandon_on_cancel=True, limiter=self._limiter
-            )
+            found = await in_thread(look_up, abandon_on_cancel=True, limiter=self._limiter)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise Unresolved(f"{host} has no address: {reason}") from None

@@ -53,6 +53,12 @@ MISCONFIGURED = frozenset({"28", "3D", "3F", "42", "0A"})
 REFUSED = frozenset({"22", "23"})
 
 
+# A disk that can no longer be written is a lack of rights to PostgreSQL, as a role's is. Where in
+# the server it was found tells them apart, in any language.
+NO_RIGHT = "42501"
+STORAGE_SOURCES = frozenset({"md.c", "fd.c", "slru.c", "smgr.c", "xlog.c"})
+
+
 def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> StoreError:
     """The error to raise instead. `sent`: the request had left, so that a broken connection leaves
     its outcome open.
@@ -67,6 +73,8 @@ def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> St
         return StoreUnavailable(message, trouble_of_text(str(error)))
     if state[:2] in REFUSED:
         return InputRefused(message)
+    if state == NO_RIGHT and error.diag.source_file in STORAGE_SOURCES:
+        return StoreUnavailable(message, "read_only")
     if state[:2] in MISCONFIGURED:
         return StoreMisconfigured(f"{message}{advice(state)}")
     if state == LOCKED:
@@ -140,7 +148,7 @@ def trouble_of_text(text: str) -> str:
 def advice(state: str) -> str:
     if state in ("42P01", "3F000"):
         return ": the schema is not there: start the daemon or run `musterd db migrate`"
-    if state == "42501":
+    if state == NO_RIGHT:
         return ": the role lacks a right: grant it, or use the role that owns the schema"
     return ""
 

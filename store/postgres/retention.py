@@ -20,7 +20,7 @@ from musterd.store.retention import (
     Keeper,
     Kept,
     RetentionTask,
-    in_thread,
+    apart,
     rules_of,
 )
 
@@ -82,7 +82,7 @@ class PostgresRetention:
             return await (await self.send(conn, name, params)).fetchall()
 
         records = await self.whole(await run("jobs_of", {"ids": numbers(ids)}), run)
-        kept = await in_thread(partial(keeper, records))
+        kept = await apart(partial(keeper, records))
         return {record.id: one for record, one in zip(records, kept, strict=True)}
 
     async def forget_leftovers(self, batch: int) -> int:

@@ -8,6 +8,7 @@ for (`target_session_attrs`) or do not answer.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import attrs
 import psycopg
@@ -20,6 +21,7 @@ from musterd.store.postgres.addresses import place, places
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import NoHostServes
 from musterd.store.postgres.statements import ms
+from musterd.store.threads import in_thread
 
 HEAD_START_SECONDS = 0.5  # what a silent host has before the next one is asked, too
 
@@ -29,7 +31,7 @@ LookUp = Callable[[ConnDict], Awaitable[list[ConnDict]]]
 
 async def look_up(params: ConnDict) -> list[ConnDict]:
     """One attempt for each address of each host, by the machine's resolver."""
-    return await trio.to_thread.run_sync(conninfo_attempts, params, abandon_on_cancel=True)
+    return await in_thread(partial(conninfo_attempts, params), abandon_on_cancel=True)
 
 
 @attrs.define(eq=False)

@@ -33,10 +33,16 @@ class Database:
     """Statements by name, inside `reading()` or `writing()`."""
 
     def __init__(
-        self, connection: sqlite3.Connection, where: str, wall_clock: Callable[[], float]
+        self,
+        connection: sqlite3.Connection,
+        where: str,
+        wall_clock: Callable[[], float],
+        folder: Path | None,
     ) -> None:
+        """`folder`: that of the file; None where it is in memory."""
         self.connection = connection
         self.where = where
+        self._folder = folder
         self._wall_clock = wall_clock
         self._jumps: Jumps | None = None
         self._sql = load_statements("musterd.store.sqlite")
@@ -106,7 +112,7 @@ class Database:
 
     def _raise_known(self, error: BaseException, what: str, *, committing: bool = False) -> None:
         if isinstance(error, SORTED):
-            known = sort_error(error, what, self.where, committing=committing)
+            known = sort_error(error, what, self.where, committing=committing, folder=self._folder)
             if known is not None:
                 raise known from error
 
@@ -150,9 +156,9 @@ def connect(
             f"opening: {where}: this Python brings SQLite {sqlite3.sqlite_version}, wanted 3.35 or"
             " newer: use a newer Python, or PostgreSQL"
         )
-    connection = None
+    connection, folder = None, None if path == MEMORY else Path(path).parent
     try:
-        if path != MEMORY:
+        if folder is not None:
             _make_file(Path(path), where)
         connection = sqlite3.connect(
             path,
@@ -164,11 +170,11 @@ def connect(
     except (sqlite3.Error, StoreMisconfigured) as error:
         if connection is not None:
             connection.close()
-        known = sort_error(error, "opening", where)
+        known = sort_error(error, "opening", where, folder=folder)
         if known is None:
             raise
         raise known from error
-    return Database(connection, where, wall_clock)
+    return Database(connection, where, wall_clock, folder)
 
 
 def has_log(path: Path) -> bool:

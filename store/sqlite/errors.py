@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import tempfile
+from pathlib import Path
 
 from musterd.store.errors import (
     InputRefused,
@@ -37,25 +39,50 @@ UNBINDABLE = (UnicodeEncodeError, OverflowError, sqlite3.DataError)
 NO_SCHEMA = "the schema is not there: start the daemon or run `musterd db migrate`"
 
 FILE_WEATHER = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.EROFS: "read_only"}
+# May be a disk that is full or read-only: SQLite does not always say.
+OF_THE_DISK = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+PROBE_BYTES = 4096
 
 
 def sort_error(
-    error: Exception, what: str, where: str, *, committing: bool = False
+    error: Exception,
+    what: str,
+    where: str,
+    *,
+    committing: bool = False,
+    folder: Path | None = None,
 ) -> StoreError | None:
-    """The error to raise instead; None where it is a bug of ours, to be raised as it is."""
+    """The error to raise instead; None where it is a bug of ours, to be raised as it is. `folder`:
+    that of the file, None where it is in memory.
+    """
     message = f"{what}: {where}: {error}"
     code = primary_code(error)
+    trouble = disk_trouble(folder) if code in OF_THE_DISK and folder is not None else None
     if code in REFUSED or (code == 0 and isinstance(error, UNBINDABLE)):
         return InputRefused(message)
+    if code == sqlite3.SQLITE_CANTOPEN and trouble is not None:
+        return StoreUnavailable(message, trouble)
     if code in MISCONFIGURED:
         return StoreMisconfigured(f"{message}: {MISCONFIGURED[code]}")
     if code == sqlite3.SQLITE_ERROR and str(error).startswith("no such table"):
         return StoreMisconfigured(f"{message}: {NO_SCHEMA}")
     if code == sqlite3.SQLITE_IOERR and committing:
         # The log may hold the whole transaction: the next to open the file decides if it counts.
-        return OutcomeUnknown(message, WEATHER[code])
+        return OutcomeUnknown(message, trouble or WEATHER[code])
     if code in WEATHER:
-        return StoreUnavailable(message, WEATHER[code])
+        return StoreUnavailable(message, trouble or WEATHER[code])
+    return None
+
+
+def disk_trouble(folder: Path) -> str | None:
+    """Whether the disk is full or read-only, by trying: a disk that the kernel has given up looks
+    as before.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            probe.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        return FILE_WEATHER.get(error.errno or 0)
     return None
 
 

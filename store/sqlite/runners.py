@@ -10,7 +10,7 @@ from typing import TypeVar
 import trio
 
 from musterd.store.connections import ConnectionUse
-from musterd.store.retention import in_thread
+from musterd.store.retention import apart
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class ThreadRunner:
 
     async def aside(self, work: Callable[[], T]) -> T:
         """What does not ask the database, in a thread of its own; a cancel abandons it."""
-        return await in_thread(work)
+        return await apart(work)
 
     def close(self) -> None:
         """Gives the thread back. Waits for what runs, which ends within the busy timeout."""

@@ -5,12 +5,9 @@ transaction that holds back its vacuum.
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import signal
 import time
 from collections.abc import Generator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,14 +16,13 @@ import psycopg
 from tests.faults.ground import DATABASE
 from tests.faults.scene import Scene
 from tests.faults.watching import within
+from tests.support.narrow import fill
 from tests.support.standby import send
 
 SQUEEZED_SECONDS = (1.0, 3.0)
 RECOVERY_SECONDS = 30.0
 FULL_SECONDS = (2.0, 4.0)
 HELD_SECONDS = (3.0, 6.0)
-CHUNK = 1 << 20
-PAGE = 4096
 BACKENDS = """
     select pid from pg_stat_activity where backend_type = 'client backend' and datname = %s
     and pid <> pg_backend_pid() order by pid
@@ -138,23 +134,6 @@ def held_snapshot(session: Session) -> Generator[None]:
     session.execute("select count(*) from musterd.jobs")
     yield
     session.execute("rollback")
-
-
-def fill(file: Path) -> None:
-    """Until nothing more fits, not even a page."""
-    with file.open("ab", buffering=0) as filler:
-        for size in (CHUNK, PAGE):
-            while _fits(filler.fileno(), size):
-                pass
-
-
-def _fits(file: int, size: int) -> bool:
-    try:
-        return os.write(file, bytes(size)) > 0
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        return False
 
 
 def _answers(session: Session) -> bool:

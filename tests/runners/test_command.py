@@ -54,6 +54,11 @@ async def outcome_of(
     return outcome
 
 
+async def test_it_goes_before_the_daemon_where_memory_runs_out() -> None:
+    outcome = await outcome_of(shell("cat /proc/self/oom_score_adj"))
+    assert outcome.result == "1000"
+
+
 class TestPayloadAndResult:
     async def test_the_payload_arrives_on_stdin_as_json(self) -> None:
         payload = {"text": "grüße\n", "list": [1, 2.5, None]}

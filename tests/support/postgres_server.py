@@ -60,11 +60,17 @@ class PostgresServer:
     """One cluster in a temporary folder, on 127.0.0.1, with a password that nobody else knows.
 
     `with PostgresServer() as server:` starts it and takes it away. `durable=True` writes to disk
-    as a real server does (for benchmarks); otherwise nothing waits for the disk.
+    as a real server does (for benchmarks); otherwise nothing waits for the disk. `folder`: where
+    its files are to be, on a disk of the test's, say.
     """
 
     def __init__(
-        self, *, durable: bool = False, binaries: Path | None = None, **settings: str
+        self,
+        *,
+        durable: bool = False,
+        binaries: Path | None = None,
+        folder: Path | None = None,
+        **settings: str,
     ) -> None:
         """Makes the cluster; raises PostgresMissing if the machine has no server. `settings` are
         the server's own, over ours.
@@ -72,7 +78,7 @@ class PostgresServer:
         found = binaries or find_binaries()
         self._account = server_account()
         # Short, open to the server's account; /var/tmp is on disk where /tmp may be in memory.
-        self._home = Path(tempfile.mkdtemp(prefix="musterd-pg-", dir=_parent(durable)))
+        self._home = Path(tempfile.mkdtemp(prefix="musterd-pg-", dir=folder or _parent(durable)))
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "musterd-pg-guard", str(self._home)],
             stdin=subprocess.PIPE,

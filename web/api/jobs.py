@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 
 import attrs
-import trio
 from starlette.responses import Response
 
 from musterd.catalog.kinds import Catalog, UnknownKind, WorkKind
@@ -22,6 +22,7 @@ from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
+from musterd.store.threads import in_thread
 from musterd.store.why import why, why_object
 from musterd.store.words import EXAMPLE, moment_of
 from musterd.web.api.operation import Call, Handler
@@ -219,7 +220,7 @@ async def wanted_job(call: Call, body: dict[str, object]) -> NewJob:
     if length <= SMALL_BYTES:
         return requested_job(body, catalog, limits)
     limiter = call.site.reading
-    return await trio.to_thread.run_sync(requested_job, body, catalog, limits, limiter=limiter)
+    return await in_thread(partial(requested_job, body, catalog, limits), limiter=limiter)
 
 
 async def make_job(engine: Engine, job: NewJob) -> Enqueued:

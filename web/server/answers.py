@@ -19,6 +19,7 @@ from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from musterd.store.jobs import JobRecord
 from musterd.store.report import job_object
+from musterd.store.threads import in_thread
 from musterd.web.api.operation import JSON_TYPE, Call, Site
 from musterd.web.deps import TenantAccess, may
 from musterd.web.pages.layout import (
@@ -85,7 +86,7 @@ async def rendered(site: Site, characters: int, write: Callable[[], T]) -> T:
     """The result of `write`, called in a thread if it is long."""
     if characters <= SMALL_CHARACTERS:
         return write()
-    return await trio.to_thread.run_sync(write, limiter=site.rendering)
+    return await in_thread(write, limiter=site.rendering)
 
 
 # With "no-referrer" browsers would not say where a form comes from, and the guard must know.

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 from urllib.parse import parse_qsl, unquote
@@ -20,6 +21,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.errors import StoreError
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.lifecycle import JobState
+from musterd.store.threads import in_thread
 from musterd.web.api.operation import JSON_TYPE, TIME_LIMIT, Call, Operation, Param, Site
 from musterd.web.deps import TenantAccess, may
 from musterd.web.pages.pictures import RANGES
@@ -235,7 +237,7 @@ async def read_object(site: Site, request: Request) -> dict[str, object]:
     raw = await read_body(request, site.deps.body_bytes_max())
     if len(raw) <= SMALL_BYTES:
         return _parse_object(raw)
-    return await trio.to_thread.run_sync(_parse_object, raw, limiter=site.reading)
+    return await in_thread(partial(_parse_object, raw), limiter=site.reading)
 
 
 def check_type(content_type: str, wanted: str) -> None:

@@ -100,9 +100,8 @@ class CommandRunner:
 
     def _not_started(self, error: OSError, claim: Claim) -> Outcome:
         """The node has too little of something, and may soon have more: no fault of the job."""
-        waiting = put_off(error)
+        waiting = put_off(error, claim, self.contained)
         if waiting is not None:
-            self.contained(Contained("start", claim.kind, claim.id, error, claim.attempt))
             return waiting
         message = f"the program could not be started: {error.strerror}"
         return Outcome("retry", None, "not_started", message)

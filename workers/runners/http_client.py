@@ -17,6 +17,7 @@ import attrs
 import httpcore
 import trio
 
+from musterd.store.threads import in_thread
 from musterd.workers.joblog import Head
 from musterd.workers.runners.http_messages import Answer, HttpRequest, HttpTrouble, NotSendable
 
@@ -71,7 +72,7 @@ class HttpClient:
         async with self._making_tls:
             if self._pool.tls is None:  # reads hundreds of certificates: not on the loop
                 limiter = trio.CapacityLimiter(1)
-                self._pool.tls = await trio.to_thread.run_sync(self.make_tls, limiter=limiter)
+                self._pool.tls = await in_thread(self.make_tls, limiter=limiter)
 
 
 async def _exchange(

@@ -5,6 +5,7 @@ ways to run it there, `isolation = "task"` and `"thread"`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import inspect
 import json
@@ -26,6 +27,7 @@ from musterd.store.job_log import Voice
 from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.results import AnswerLimits, outcome_of
+from musterd.workers.shortage import put_off
 from musterd.workers.tools import Tools
 
 _NOTHING: Mapping[str, float] = {}
@@ -266,7 +268,7 @@ class ThreadRunner:
     """
 
     def __init__(self, tools: Tools) -> None:
-        self._limits = tools.limits
+        self._limits, self._contained = tools.limits, tools.contained
         self._own: _OwnThread | None = None
         self._abandoned: list[_OwnThread] = []
 
@@ -287,7 +289,14 @@ class ThreadRunner:
         given = assignment._replace(report=notes.report, spend=notes.spend)
         link = InsideLink(given)
         call = _Call(behaviour, context_of(assignment, link), link, loop)
-        self._own = own = self._own or _OwnThread()
+        try:
+            self._own = own = self._own or _OwnThread()
+        except RuntimeError:  # a limit on processes counts threads too
+            await trio.lowlevel.checkpoint()
+            error = OSError(errno.EAGAIN, "no thread can be started")
+            waiting = put_off(error, assignment.claim, self._contained)
+            assert waiting is not None, "it is short of threads"
+            return waiting
         own.take(call)
         try:
             await call.ended.wait()

@@ -28,6 +28,7 @@ EXIT_NOT_FOUND = 127
 def main() -> None:
     spec, argv = json.loads(sys.argv[1]), sys.argv[2:]
     die_with(spec["parent"])
+    be_killed_first()
     if spec["progress"] != PROGRESS_FD:
         os.dup2(spec["progress"], PROGRESS_FD)
         os.close(spec["progress"])
@@ -49,6 +50,15 @@ def die_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:  # it died before it was asked for
         os._exit(EXIT_NOT_RUNNABLE)
+
+
+def be_killed_first() -> None:
+    """Where memory runs out, it is a job that goes, not the daemon."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - without pathlib's cost
+            file.write("1000")
+    except OSError:
+        return
 
 
 def forget_python(lc_ctype: str | None) -> None:

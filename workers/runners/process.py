@@ -399,11 +399,8 @@ class ProcessRunner:
         await self._stop(0.0, assignment.log)
         how = _how_it_ended(child.status) if child is not None else ""
         if isinstance(error, OSError):
-            if (waiting := put_off(error)) is not None:
-                claim = assignment.claim
-                self._tools.contained(
-                    Contained("start", claim.kind, claim.id, error, claim.attempt)
-                )
+            waiting = put_off(error, assignment.claim, self._tools.contained)
+            if waiting is not None:
                 return waiting
             message = f"its child process could not be started: {error}"
         else:
