@@ -6,6 +6,7 @@ table, or a test compares them with it. Pure, and quick to import because `--hel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
@@ -133,6 +134,18 @@ URL = short_text(URL_LENGTH_MAX)._replace(
     },
 )
 
+# As W3C writes it: version, trace, span, flags. No id is all zeros, and no version is ff.
+TRACEPARENT_PATTERN = "^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$"
+_is_traceparent = re.compile(TRACEPARENT_PATTERN.replace("$", r"\Z")).match
+TRACEPARENT = OptionType(
+    "traceparent",
+    "text",
+    {"type": "string", "pattern": TRACEPARENT_PATTERN},
+    "a W3C traceparent, as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 is",
+    lambda value: isinstance(value, str) and _is_traceparent(value) is not None,
+    is_shown=False,
+)
+
 # In the order of the arguments of the SQL function.
 OPTIONS = (
     JobOption(
@@ -164,6 +177,11 @@ OPTIONS = (
     JobOption(
         "target", short_text(NAME_LENGTH_MAX),
         "Jobs with the same target run one at a time, in order.", in_schedules=True,
+    ),
+    JobOption(
+        "traceparent", TRACEPARENT,
+        "The trace that the job's first attempt joins, and its retries link to.",
+        "the caller's, where it has one",
     ),
     JobOption(
         "webhook", URL, "POST the outcome of the job to this URL.", "the kind's", metavar="URL"

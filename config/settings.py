@@ -35,6 +35,7 @@ from musterd.config.validators import (
     Between,
     at_once,
     at_restart,
+    exporter_name,
     file_name,
     module_names,
     next_claim,
@@ -307,6 +308,16 @@ class Log:
 
 
 @frozen
+class Tracing:
+    """OpenTelemetry: spans for what jobs go through. Needs `musterd[otel]`."""
+
+    exporter: str = at_restart(
+        'exporter of spans, as "otlp"; "none": pass traces on, without spans; "" = off',
+        exporter_name,
+    )
+
+
+@frozen
 class CatalogSettings:
     """Where your catalogs and modules are, and what runs the modules."""
 
@@ -375,6 +386,7 @@ class Settings:
     http: Http
     metrics: Metrics
     log: Log
+    tracing: Tracing
     catalog: CatalogSettings
     tenants: Mapping[str, Tenant]  # by name, the default one first
     schedules: Mapping[str, Schedule]

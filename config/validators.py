@@ -182,6 +182,12 @@ def module_names(names: Sequence[str]) -> None:
             raise Unfit("names of modules, as in import", 'shop/tasks.py is "shop.tasks"')
 
 
+@partial(Check, "the name of an exporter")
+def exporter_name(name: str) -> None:
+    if name and not name.replace("_", "").isalnum():
+        raise Unfit("the name of an exporter", '"otlp" sends to OTEL_EXPORTER_OTLP_ENDPOINT')
+
+
 @partial(Check, "at least one")
 def not_empty(values: Sequence[object]) -> None:
     if not values:

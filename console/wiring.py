@@ -33,6 +33,7 @@ from musterd.manager.node.process import boottime
 from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
+from musterd.manager.tracing.carrying import Tracing, make_tracing
 from musterd.store.input import PayloadLimits
 from musterd.store.opening import Stores
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
@@ -48,6 +49,7 @@ class Node:
     metrics: Metrics
     keys: Keys  # of its web side, once there is one
     own_port: OwnPort
+    tracing: Tracing | None
 
 
 def make_node(
@@ -74,11 +76,13 @@ def make_node(
 
     keys, own_port = Keys(), OwnPort()
     engine = engine_of(settings_of(settings, DEFAULT_TENANT))
+    name = node_name()
+    tracing = make_tracing(settings.tracing.exporter, name)
     plan = DaemonDeps(
         settings=settings,
         catalog=catalog,
         engine=engine,
-        node=node_name(),
+        node=name,
         rng=random.Random(),
         metrics=metrics,
         log=log,
@@ -89,8 +93,9 @@ def make_node(
         forget=stores.forget,
         service_manager=service_manager,
         own_port=lambda: own_port.number,
+        tracing=tracing,
     )
-    return Node(Daemon(plan), engine, metrics, keys, own_port)
+    return Node(Daemon(plan), engine, metrics, keys, own_port, tracing)
 
 
 def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:

@@ -18,6 +18,7 @@ from musterd.store.event_loops import this_loop
 from musterd.store.input import JobWanted, new_job, new_jobs
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action
+from musterd.store.tracing import traced, traced_jobs
 from musterd.store.watching import Look
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class AsyncClient(ClientBase):
         """
         if (other := self._other(options.pop("tenant", None))) is not None:
             return await other.enqueue(kind, payload, connection=connection, **options)
-        job = new_job(kind, payload, options)
+        job = new_job(kind, payload, traced(options))
         if connection is not None:
             return (await self._backend.through_async(connection, [job]))[0]
         return await self._called(partial(self._backend.enqueue, job))
@@ -60,7 +61,7 @@ class AsyncClient(ClientBase):
         """
         if (other := self._other(tenant)) is not None:
             return await other.enqueue_many(jobs, connection=connection)
-        wanted = list(jobs)
+        wanted = traced_jobs(list(jobs))
         if not wanted:
             return []
         if connection is not None:

@@ -18,6 +18,7 @@ from musterd.store.event_loops import loop_here
 from musterd.store.input import JobWanted, new_job, new_jobs
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action
+from musterd.store.tracing import traced, traced_jobs
 from musterd.store.watching import Look
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Client(ClientBase):
         """
         if (other := self._other(options.pop("tenant", None))) is not None:
             return other.enqueue(kind, payload, connection=connection, **options)
-        job = new_job(kind, payload, options)
+        job = new_job(kind, payload, traced(options))
         if connection is not None:
             return _called(partial(self._backend.through, connection, [job]))[0]
         return _called(partial(self._backend.enqueue, job))
@@ -60,7 +61,7 @@ class Client(ClientBase):
         """
         if (other := self._other(tenant)) is not None:
             return other.enqueue_many(jobs, connection=connection)
-        wanted = list(jobs)
+        wanted = traced_jobs(list(jobs))
         if not wanted:
             return []
         if connection is not None:

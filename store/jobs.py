@@ -32,6 +32,7 @@ class NewJob(NamedTuple):
     hold: bool = False
     max_attempts: int | None = None
     target: str | None = None
+    traceparent: str | None = None
     webhook: str | None = None
 
 
@@ -95,6 +96,7 @@ class JobRecord:
     stale_at: datetime | None = None
     schedule: str | None = None  # the schedule that made it,
     scheduled_for: datetime | None = None  # and for which slot; None = none, by hand
+    traceparent: str | None = None  # of whoever made it
     updated_at: datetime | None = None  # the latest of all its moments, the last renewal included
 
 
@@ -168,6 +170,10 @@ class Jobs(Protocol):
         """What the job has logged behind a position, also while it runs; None = there is no such
         job.
         """
+        ...
+
+    async def traceparents(self, ids: Sequence[int]) -> Mapping[int, str]:
+        """Those of these jobs that have one."""
         ...
 
     async def why_facts(self, job_id: int) -> WhyFacts | None:

@@ -41,6 +41,7 @@ class Claim(NamedTuple):
     schedule: str | None = None
     scheduled_for: datetime | None = None
     claimed_epoch: float = 0.0  # never before its job was made
+    traceparent: str | None = None  # read where a node traces, then of the span of its run
 
 
 @attrs.frozen

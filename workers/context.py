@@ -93,6 +93,7 @@ class Facts(NamedTuple):
     phase: PhaseFacts | None = None  # None = its kind has no phases
     schedule: str | None = None
     scheduled_for: datetime | None = None
+    traceparent: str | None = None
 
 
 class Link(Protocol):
@@ -149,6 +150,13 @@ class JobContext:
         None for a job that no schedule made, or that was made by hand.
         """
         return self._facts.scheduled_for
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that this attempt is part of, as W3C writes it; None = it is part of none, or
+        the node does not trace.
+        """
+        return self._facts.traceparent
 
     def phase_results(self) -> dict[str, Any]:
         """What the finished phases returned, by name, in their order; empty where none has."""

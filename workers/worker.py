@@ -4,9 +4,9 @@ end back, until told to leave. What a kind does wrong becomes an Outcome; only a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 import attrs
 import trio
@@ -34,6 +34,8 @@ from musterd.workers.pipeline import run_phases, runs_in_thread
 from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox, at_once
 
+# Runs a claim: `attempt`, or what goes around it.
+Attempt: TypeAlias = Callable[[Held, WorkKind, Toolbox, PhaseBook], Awaitable[Outcome | None]]
 JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
 
 
@@ -47,6 +49,7 @@ class WorkerDeps:
     settings: LiveSettings
     make_box: Callable[[trio.Nursery], Toolbox]  # called once by each worker, with its nursery
     phases: PhaseBook
+    attempt: Attempt
 
 
 async def work(seat: Seat, desk: Desk, deps: WorkerDeps) -> None:
@@ -118,7 +121,7 @@ async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -
     """
     bytes_max = deps.settings.now.limits.max_error_bytes
     try:
-        outcome = await attempt(held, kind, box, deps.phases)
+        outcome = await deps.attempt(held, kind, box, deps.phases)
         if held.has_news:
             with trio.CancelScope(shield=True):  # which is bounded: the work is done
                 await deps.phases.notes.last_word(held)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ import trio
 
 from musterd.catalog.kinds import Catalog, Pipeline, UnknownKind, WorkKind
 from musterd.config.faults import Unfit
-from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
+from musterd.config.job_options import (
+    BY_NAME,
+    FLAG,
+    MOMENT,
+    OPTIONS,
+    SECONDS,
+    TRACEPARENT,
+    JobOption,
+)
 from musterd.config.settings import Settings
 from musterd.config.webhook_urls import check_allowed
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
@@ -82,15 +91,12 @@ def enqueue(
 ) -> None:
     """Enqueue a job of KIND."""
     cli: CommandLine = context.obj
-    for option in OPTIONS:
-        if option.excludes and None not in (options[option.name], options[option.excludes]):
-            flags = f"{BY_NAME[option.excludes].flags[0]} and {option.flags[0]}"
-            raise click.UsageError(f"{flags} exclude each other")
-    if count is not None and options["dedup_key"] is not None:
-        raise click.UsageError("--count and --dedup exclude each other")
+    _check_together(options, count)
     settings = cli.of_tenant(cli.load().settings)
     catalog = cli.catalog(settings)
     wanted = kind_named(catalog, kind)
+    if options["traceparent"] is None:
+        options["traceparent"] = _trace_around()
     chosen = {name: value for name, value in options.items() if value is not None}
     job = new_job(wanted.name, None, {"priority": wanted.priority, **chosen})
     job = job._replace(payload=_checked_payload(payload or "{}", settings))
@@ -119,6 +125,21 @@ def enqueue(
     if cli.json:
         print_json(_object(waited, count, catalog, settings.tenant))
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
+
+
+def _check_together(options: Mapping[str, object], count: int | None) -> None:
+    for option in OPTIONS:
+        if option.excludes and None not in (options[option.name], options[option.excludes]):
+            flags = f"{BY_NAME[option.excludes].flags[0]} and {option.flags[0]}"
+            raise click.UsageError(f"{flags} exclude each other")
+    if count is not None and options["dedup_key"] is not None:
+        raise click.UsageError("--count and --dedup exclude each other")
+
+
+def _trace_around() -> str | None:
+    """What whoever called this verb is in."""
+    around = os.environ.get("TRACEPARENT")
+    return around if TRACEPARENT.fits(around) else None
 
 
 def nobody_runs(kind: str, nodes: Sequence[NodeRecord]) -> str:

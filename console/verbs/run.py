@@ -36,6 +36,7 @@ from musterd.web.server.listening import address_text, listener_at, port_of
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
+LAST_SPANS_SECONDS = 5.0  # for those that are not yet sent
 
 
 @click.command(cls=Verb)
@@ -103,6 +104,9 @@ async def _run(
             if address:  # the request to drain is still being answered
                 await trio.sleep(ANSWER_SECONDS)
             nursery.cancel_scope.cancel()
+        if node.tracing is not None:
+            with trio.move_on_after(LAST_SPANS_SECONDS):
+                await trio.to_thread.run_sync(node.tracing.close, abandon_on_cancel=True)
     return node.daemon.exit_status
 
 

@@ -22,6 +22,7 @@ from musterd.manager.node.status import Configured
 from musterd.manager.scaling.guard import Machine
 from musterd.manager.scaling.supervisor import TenantLimits
 from musterd.manager.systemd import ServiceManager
+from musterd.manager.tracing.carrying import Tracing
 from musterd.manager.webhooks.courier import Post
 from musterd.store.idle_tenant_scan import TenantScan
 
@@ -49,6 +50,7 @@ class TenancyDeps:
     own_port: Callable[[], int | None] = lambda: None  # where the web side listens
     load: Callable[[], float | None] = machine_load
     machine: Callable[[], Machine] = read_machine
+    tracing: Tracing | None = None  # None = off
 
     @property
     def tenant(self) -> str:
@@ -82,4 +84,5 @@ class DaemonDeps:
     load: Callable[[], float | None] = machine_load
     machine: Callable[[], Machine] = read_machine
     abandon: Callable[[int], None] = end_process  # work goes on that nothing else can end
+    tracing: Tracing | None = None
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

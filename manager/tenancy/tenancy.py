@@ -28,6 +28,7 @@ from musterd.manager.tenancy.starting import KindPublisher, open_store_in_time
 from musterd.manager.tenancy.tenant_duties import TenantDuties
 from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
+from musterd.store.leases import Leases
 from musterd.store.remarks import remarks
 from musterd.workers.claiming.desk import ClockAndRng, Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
@@ -38,7 +39,7 @@ from musterd.workers.log_writer import LogWriter
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import LiveTools
-from musterd.workers.worker import WorkerDeps
+from musterd.workers.worker import WorkerDeps, attempt
 
 CLOSE_SECONDS = 5.0
 
@@ -73,7 +74,7 @@ class Tenancy:
         )  # fmt: skip
         self._alarm = Alarm(engine, self._desk)
         self._exchange_loop = ExchangeLoop(
-            self._desk, engine, boottime, rng, self._alarm.set, contained
+            self._desk, self._leases(), boottime, rng, self._alarm.set, contained
         )
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
@@ -82,10 +83,7 @@ class Tenancy:
         self._phases = PhaseBook(self._desk, engine, rng, self._progress, self._logs)
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
-        worker_deps = WorkerDeps(
-            deps.catalog, settings, partial(Toolbox, lambda: self._tools.now), self._phases
-        )
-        self._crew = Crew(self._desk, worker_deps, self.crew_changed)
+        self._crew = Crew(self._desk, self._worker_deps(), self.crew_changed)
         self._supervisor = Supervisor(
             self.name, deps.tenant_limits, self._crew, self._desk, engine, self.idleness, settings,
             self, deps.log, deps.wall_clock, deps.node_id, deps.catalog,
@@ -97,6 +95,17 @@ class Tenancy:
         self.duties = TenantDuties(
             deps, self.idleness, self._desk, self.node_events, self._reporter, self._mail.postman
         )
+
+    def _leases(self) -> Leases:
+        deps, engine = self._deps, self.engine
+        if deps.tracing is None:
+            return engine.leases
+        return deps.tracing.leases(engine, self.name, deps.wall_clock)
+
+    def _worker_deps(self) -> WorkerDeps:
+        deps, make_box = self._deps, partial(Toolbox, lambda: self._tools.now)
+        run = attempt if deps.tracing is None else deps.tracing.attempt
+        return WorkerDeps(deps.catalog, deps.settings, make_box, self._phases, run)
 
     def _make_node_events(self) -> NodeEvents:
         watch = QueueWatch(self._deps, self.idleness, self.status, self.decisions)

@@ -28,7 +28,7 @@ from musterd.workers.idleness import Idleness
 from musterd.workers.log_writer import LogWriter
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.tools import make_tools
-from musterd.workers.worker import WorkerDeps, work
+from musterd.workers.worker import WorkerDeps, attempt, work
 
 CLOSE_SECONDS = 5.0
 GivenCatalog: TypeAlias = Path | str | Iterable[WorkKind] | None
@@ -90,11 +90,11 @@ async def work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cata
     pace = _pace(settings)
     observer, sources = cast(JobObserver, _NobodyListens()), ClockAndRng(time.monotonic, rng)
     desk = Desk("test", pace, tuple, Idleness(), observer, sources)
-    loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
+    loop = ExchangeLoop(desk, engine.leases, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     notes = ProgressWriter(desk, engine, pace)
     book = PhaseBook(desk, engine, rng, notes, LogWriter(engine, pace))
-    deps = WorkerDeps(lambda: catalog, pace, partial(InlineBox, lambda: tools), book)
+    deps = WorkerDeps(lambda: catalog, pace, partial(InlineBox, lambda: tools), book, attempt)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)

@@ -443,6 +443,7 @@ def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[lis
     columns = (
         *(ids, _each(kinds), payloads, _each(attempts), _each(budgets), _each(forgiven)),
         *(waited, workers, tokens, _each(spent), *map(_each, others), repeat(claimed_epoch)),
+        repeat(None),
     )
     return list(map(Claim._make, zip(*columns, strict=False))), findings
 
@@ -456,4 +457,4 @@ def _each(values: Sequence[Any] | None) -> Iterable[Any]:
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
     make = Claim._make
-    return [make((*row[:8], token, *row[8:])) for row in rows]
+    return [make((*row[:8], token, *row[8:], None)) for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -59,6 +59,9 @@ class PostgresJobs:
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
         return await self._records(filter_params(which))
+
+    async def traceparents(self, ids: Sequence[int]) -> Mapping[int, str]:
+        return dict(await self.statements.run("traceparents", {"ids": numbers(ids)}))
 
     async def why_facts(self, job_id: int) -> WhyFacts | None:
         with self.statements.limit("standing"):

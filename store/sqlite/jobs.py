@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -141,6 +142,11 @@ def _phases(database: Database, job_id: int, state: JobState) -> tuple[PhaseReco
     return made_whole([rows.phase_record(row) for row in found], state)
 
 
+def traceparents(database: Database, ids: Sequence[int]) -> Mapping[int, str]:
+    with database.reading("reading traces"):
+        return dict(database.rows("traceparents", {"ids": json.dumps(list(ids))}))
+
+
 class SqliteJobs(Part):
     """See `store.jobs.Jobs`."""
 
@@ -148,6 +154,7 @@ class SqliteJobs(Part):
     find = called(jobs)
     why_facts = called(why_facts)
     log = called(job_log)
+    traceparents = called(traceparents)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         return [one.id for one in await self.enqueue_keyed(jobs)]

@@ -118,7 +118,7 @@ def claim(row: Row, token: UUID) -> Claim:
     *fields, waited, worker, spent, target, schedule, slot, claimed_at = row
     waited_seconds = max(0, waited) / SECOND
     rest = (waited_seconds, worker, token, spent, target, schedule, moment(slot))
-    return Claim._make((*fields, *rest, claimed_at / SECOND))
+    return Claim._make((*fields, *rest, claimed_at / SECOND, None))
 
 
 def listed(stored: bytes) -> list[Any]:

@@ -1,5 +1,5 @@
 """`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
-`quick` for a tenth of the jobs; `growth` for what grows with the work, and nothing else.
+`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `tracing` for traces.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.bench import (
     runners,
     targets,
     tenants,
+    tracing,
     why,
 )
 from tests.bench.growth import running
@@ -27,6 +28,9 @@ from tests.support.postgres_server import PostgresServer
 def main(words: list[str]) -> None:
     if words[:1] == ["growth"]:
         running.main(words[1:])
+        return
+    if words[:1] == ["tracing"]:
+        _tracing()
         return
     share = 10 if "quick" in words else 1
     with PostgresServer(durable=True) as server:
@@ -126,6 +130,16 @@ def _python_kinds(server: PostgresServer, share: int) -> None:
     what = f"{found:.2f} times as fast, bare processes {bare:.2f} = {found / bare:.2f} of that"
     _say("computing on 2 workers beside 1", what)
     _say("a child above a bare interpreter", f"{runners.child_mib_above_bare():.1f} MiB")
+
+
+def _tracing() -> None:
+    with PostgresServer(durable=True) as server:
+        found = {"embedded": tracing.embedded(20_000)}
+        found["PostgreSQL"] = tracing.postgres(server, 20_000)
+    for engine, costs in found.items():
+        for way, cost in costs.items():
+            more = f"{cost - costs['off']:+.1f} us" if way != "off" else ""
+            _say(f"no-op job with a trace, {way}, {engine}", f"{cost:.1f} us CPU/job {more}")
 
 
 def _asking_why(server: PostgresServer, jobs: int) -> None:

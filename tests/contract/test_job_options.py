@@ -43,6 +43,7 @@ from tests.support.web_scene import Web, serving
 KIND = "report"
 KEY = "k"
 HOST = "https://example.com/"
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 Options: TypeAlias = Mapping[str, Any]
 Way: TypeAlias = Callable[[Options], Awaitable[int]]
@@ -81,6 +82,7 @@ VALUES: Mapping[str, Callable[[OptionType], tuple[list[Any], list[Any]]]] = {
     "whole number": _of_whole_numbers,
     "text": _of_texts,
     "URL": lambda kind: ([_url(_length_max(kind))], ["", _url(_length_max(kind) + 1)]),
+    "traceparent": lambda _: ([TRACE], ["", TRACE[:-1], TRACE.upper(), f"ff{TRACE[2:]}"]),
     "true or false": lambda _: ([True], ["maybe"]),
     "seconds": lambda _: ([2.5], [-1, SECONDS_MAX + 1]),
     "time": lambda _: ([datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)], ["soon"]),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from musterd.catalog.kinds import Catalog, UnknownKind, WorkKind
 from musterd.config.faults import Unfit, did_you_mean
-from musterd.config.job_options import MOMENT, NAMES, OPTIONS
+from musterd.config.job_options import MOMENT, NAMES, OPTIONS, TRACEPARENT
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
 from musterd.store.control import ControlResult
 from musterd.store.engine import Engine
@@ -67,6 +67,13 @@ def requested_job(body: Mapping[str, object], catalog: Catalog, limits: PayloadL
     _check_size(job.payload, limits)
     check_payload(job.payload, limits)
     return job
+
+
+def _traced(job: NewJob, header: str | None) -> NewJob:
+    """With the trace of the request, unless its body names one. What is none counts for nothing."""
+    if job.traceparent is not None or header is None or not TRACEPARENT.fits(header):
+        return job
+    return job._replace(traceparent=header)
 
 
 def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
@@ -123,7 +130,7 @@ async def enqueue(call: Call) -> Response:
     body = await read_object(call.site, call.request)
     tenant = requested_tenant(body, call.text("tenant"))
     here = attrs.evolve(call, tenant=tenant_access(call.site, tenant))
-    job = await wanted_job(here, body)
+    job = _traced(await wanted_job(here, body), call.request.headers.get("traceparent"))
     check_webhook(job, here.tenant.webhooks)
     made = await make_job(here.tenant.engine, job)
     if not made.is_new:

@@ -18,9 +18,8 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.leases import EXCHANGES_AT_ONCE, Ends, Settlement
+from musterd.store.leases import EXCHANGES_AT_ONCE, Ends, Leases, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff, own_backoff
@@ -43,7 +42,7 @@ class ExchangeLoop:
     """
 
     desk: Desk
-    engine: Engine
+    leases: Leases
     boottime: Callable[[], float]
     rng: random.Random
     on_delay: Callable[[], None]
@@ -133,7 +132,7 @@ class ExchangeLoop:
     async def _visit(self, load: Load, sent_boottime: float) -> None:
         ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
         try:
-            answer = await self.engine.leases.exchange(ends, load.request)
+            answer = await self.leases.exchange(ends, load.request)
         except InputRefused as error:
             self._put_refused_back(load, error)
             if load.is_claim_alone:
@@ -205,7 +204,7 @@ class ExchangeLoop:
         ]
         if not doubtful:
             return frozenset()
-        return await self._insist(lambda: self.engine.leases.settled_already(doubtful))
+        return await self._insist(lambda: self.leases.settled_already(doubtful))
 
     async def _find_out(self, load: Load, sent_boottime: float) -> None:
         """After a lost reply: ends are sent again, and what has been claimed is ours, and is worked
@@ -227,7 +226,7 @@ class ExchangeLoop:
             return
         failed: list[Settlement] = []
         try:
-            failed = await self.engine.leases.set_aside(load.request)
+            failed = await self.leases.set_aside(load.request)
         except StoreError:
             pass  # the claim is made again, and refused again
         except Exception as error:  # noqa: BLE001 - whatever broke
@@ -237,7 +236,7 @@ class ExchangeLoop:
             await self._backoff.sleep()
 
     async def _read_back(self, token: UUID, sent_boottime: float) -> None:
-        claims = await self._insist(lambda: self.engine.leases.claims_under(token))
+        claims = await self._insist(lambda: self.leases.claims_under(token))
         self.desk.book_claims(claims, sent_boottime)
         if claims:
             self.desk.poll()

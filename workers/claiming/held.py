@@ -138,6 +138,10 @@ class Held:
 
     # -- its attempt
 
+    def trace(self, traceparent: str) -> None:
+        """Its work is part of this span."""
+        self.claim = self.claim._replace(traceparent=traceparent)
+
     def run_within(self, scope: trio.CancelScope, grace_seconds: float, cannot_stop: bool) -> None:
         self.scope = scope
         self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop

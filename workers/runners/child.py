@@ -274,7 +274,10 @@ class Executor:
         if "phase" in head:
             phase = self._context.PhaseFacts(*head["phase"], link.phase_result)
         schedule, slot = head.get("slot", (None, None))
-        facts = self._context.Facts(*what, phase, schedule, slot and datetime.fromisoformat(slot))
+        trace, slot = head.get("trace"), slot and datetime.fromisoformat(slot)
+        if trace != os.environ.get("TRACEPARENT"):
+            self._be_traced(trace)
+        facts = self._context.Facts(*what, phase, schedule, slot, trace)
         job = self._context.JobContext(facts.payload, facts.attempt, lambda: facts, link)
         ending = self._ending(job, link, head["function"])
         link.end()
@@ -285,6 +288,13 @@ class Executor:
             how = f'"ending": {self._as_json(ending)}'
         said = f'{{"is": "end", "memory_bytes": {self._memory_bytes()}, {how}}}'
         self._link.send(about, said, ending.result or "")
+
+    def _be_traced(self, trace: str | None) -> None:
+        """What a handler's own tracing, and the programs that it starts, join."""
+        if trace is None:
+            del os.environ["TRACEPARENT"]
+        else:
+            os.environ["TRACEPARENT"] = trace
 
     def _ending(self, job: Any, link: JobLink, place: list[str]) -> Any:
         try:

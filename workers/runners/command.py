@@ -144,6 +144,7 @@ def environment_of(
         **({} if phase is None else {"MUSTERD_PHASE": phase}),
         **({} if claim.schedule is None else {"MUSTERD_SCHEDULE": claim.schedule}),
         **({} if slot is None else {"MUSTERD_SCHEDULED_FOR": slot}),
+        **({} if claim.traceparent is None else {"TRACEPARENT": claim.traceparent}),
     }
     return {UNBUFFERED: "1", **chosen, **fence}
 

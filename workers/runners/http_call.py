@@ -116,6 +116,7 @@ def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dic
         **({} if phase is None else {"musterd-phase": phase}),
         **({} if claim.schedule is None else {"musterd-schedule": claim.schedule}),
         **({} if slot is None else {"musterd-scheduled-for": slot}),
+        **({} if claim.traceparent is None else {"traceparent": claim.traceparent}),
     }
     own = {name.lower(): value for name, value in of_kind.items()}
     return {**usual, **own, **fence}

@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context, copy_context
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -73,7 +74,7 @@ def _facts(assignment: Assignment) -> Facts:
     spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
     return Facts(
         kind.name, assignment.payload, claim.id, claim.token, claim.attempt, kind.budgets, spent,
-        assignment.phase, claim.schedule, claim.scheduled_for,
+        assignment.phase, claim.schedule, claim.scheduled_for, claim.traceparent,
     )  # fmt: skip
 
 
@@ -215,11 +216,12 @@ class _Call:
     job: JobContext
     link: InsideLink
     loop: trio.lowlevel.TrioToken
+    context: Context | None  # None = the thread's own
     ended: trio.Event = attrs.field(factory=trio.Event)
     ending: Ending | None = None
 
     def do(self) -> None:
-        self.ending = self._ending()
+        self.ending = self.context.run(self._ending) if self.context else self._ending()
         # The loop may have ended: then nobody waits any more.
         with contextlib.suppress(trio.RunFinishedError):
             self.loop.run_sync_soon(self.ended.set)
@@ -288,7 +290,9 @@ class ThreadRunner:
         notes = _Notes(assignment, loop)
         given = assignment._replace(report=notes.report, spend=notes.spend)
         link = InsideLink(given)
-        call = _Call(behaviour, context_of(assignment, link), link, loop)
+        # What traces looks for the span that it is in, there.
+        context = None if assignment.claim.traceparent is None else copy_context()
+        call = _Call(behaviour, context_of(assignment, link), link, loop, context)
         try:
             self._own = own = self._own or _OwnThread()
         except RuntimeError:  # a limit on processes counts threads too

@@ -167,7 +167,8 @@ class Executor:
         what = f'[{claim.id}, "{claim.token}", {claim.attempt}]'
         phase = "" if assignment.phase is None else _phase_text(assignment.phase)
         slot = "" if claim.schedule is None else _slot_text(claim)
-        return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}{slot}}}'
+        trace = "" if claim.traceparent is None else f', "trace": "{claim.traceparent}"'
+        return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}{slot}{trace}}}'
 
     async def stop(
         self, grace_seconds: float, log: JobLog | None, assignment: Assignment | None = None

@@ -27,6 +27,7 @@ create table {schema}.job_rows (
     kind             text not null,
     target           text,
     dedup_key        text,
+    traceparent      text,  -- of whoever made it
     webhook          text,
     schedule         text,
     node             text,
@@ -52,6 +53,7 @@ create table {schema}.job_rows (
     constraint progress_is_in_percent check (progress between 0 and 100),
     constraint dedup_key_is_short check (char_length(dedup_key) between 1 and 200),
     constraint target_is_short check (char_length(target) between 1 and 200),
+    constraint traceparent_is_one check (traceparent ~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
     constraint webhook_is_short check (char_length(webhook) between 1 and 2000),
     constraint webhook_is_a_url check (
         webhook ~ '^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!-"$-\[\]-~]*)?$')

@@ -63,12 +63,12 @@ begin
         id := case when wanted_key is not null then {schema}.key_holder(wanted_key) end;
         is_new := id is null;
         if is_new then
-            insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target, webhook)
+            insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target, traceparent, webhook)
             values (job ->> 'kind', coalesce(job -> 'payload', '{}'), (job ->> 'priority')::smallint,
                     coalesce((job ->> 'run_at')::timestamptz,
                              statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
                     (job ->> 'max_attempts')::integer, case when (job ->> 'hold')::boolean then 'pending' else 'queued' end,
-                    wanted_key, job ->> 'target', job ->> 'webhook')
+                    wanted_key, job ->> 'target', job ->> 'traceparent', job ->> 'webhook')
             returning made.id into id;
             if scope <> 'until_finished' then
                 update {schema}.dedup_keys k
@@ -138,7 +138,7 @@ create function {schema}.check_job(job jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     options constant text[] := array['payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold',
-        'max_attempts', 'target', 'webhook'];
+        'max_attempts', 'target', 'traceparent', 'webhook'];
     unknown text;
 begin
     if jsonb_typeof(job) is distinct from 'object' then
@@ -169,6 +169,9 @@ begin
     end if;
     if job ->> 'dedup_key' is not null then perform {schema}.check_text('dedup_key', job -> 'dedup_key', 200); end if;
     if job ->> 'target' is not null then perform {schema}.check_text('target', job -> 'target', 200); end if;
+    if job ->> 'traceparent' !~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' then
+        perform {schema}.refuse_option('traceparent: wanted a W3C traceparent, as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 is');
+    end if;
     perform {schema}.check_webhook(job -> 'webhook');
     if job ->> 'tenant' <> (select queue.tenant from {schema}.queue_state queue) then
         perform {schema}.refuse_option(format('tenant: found %s, wanted %s, whose schema this is', job ->> 'tenant',
@@ -193,14 +196,15 @@ begin
     perform {schema}.check_job(job) from jsonb_array_elements(jobs) job;
     if not jsonb_path_exists(jobs, '$[*].dedup_key ? (@ != null)') then
         return query
-        insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, webhook)
+        insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, traceparent, webhook)
         select job ->> 'kind', coalesce(job -> 'payload', '{}'),
                coalesce((job ->> 'priority')::smallint,
                         (select rule.priority from {schema}.kind_rules rule where rule.kind = job ->> 'kind'), 0),
                coalesce((job ->> 'run_at')::timestamptz,
                         statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
                (job ->> 'max_attempts')::integer,
-               case when (job ->> 'hold')::boolean then 'pending' else 'queued' end, job ->> 'target', job ->> 'webhook'
+               case when (job ->> 'hold')::boolean then 'pending' else 'queued' end, job ->> 'target', job ->> 'traceparent',
+               job ->> 'webhook'
         from jsonb_array_elements(jobs) with ordinality as given (job, place) order by place
         returning job_rows.id;
         return;
@@ -212,7 +216,7 @@ create function {schema}.enqueue(
     kind text, payload jsonb default '{}', priority integer default null, run_at timestamptz default null,
     delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
     hold boolean default false, max_attempts integer default null,
-    target text default null, webhook text default null, tenant text default null)
+    target text default null, traceparent text default null, webhook text default null, tenant text default null)
     returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -223,5 +227,6 @@ begin
     return (select {schema}.enqueue_many(jsonb_build_array(jsonb_build_object(
         'kind', enqueue.kind, 'payload', coalesce(enqueue.payload, '{}'), 'priority', enqueue.priority, 'run_at', enqueue.run_at,
         'delay_seconds', enqueue.delay_seconds, 'dedup_key', enqueue.dedup_key, 'dedup_scope', enqueue.dedup_scope,
-        'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target, 'webhook', enqueue.webhook, 'tenant', enqueue.tenant))));
+        'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target,
+        'traceparent', enqueue.traceparent, 'webhook', enqueue.webhook, 'tenant', enqueue.tenant))));
 end $$;

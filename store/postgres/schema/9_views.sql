@@ -23,7 +23,7 @@ select job.id, job.kind, job.target,
        job.spent, job.request, job.requested_at,
        case when held.id is null or job.progress_of = job.attempt + 1 then job.progress end as progress,
        case when held.id is null or job.progress_of = job.attempt + 1 then job.progress_note end as progress_note,
-       job.cleared_at, job.stale_at, job.dedup_key, job.webhook, job.rest, job.schedule, job.scheduled_for,
+       job.cleared_at, job.stale_at, job.dedup_key, job.traceparent, job.webhook, job.rest, job.schedule, job.scheduled_for,
        greatest(job.created_at, job.changed_at, job.started_at, job.finished_at, job.requested_at, job.cleared_at, job.stale_at,
                 held.heartbeat_at) as updated_at,
        job.state = 'queued' and coalesce((
@@ -100,7 +100,7 @@ select id, kind,
                        order by phase.place), '[]') as phases
             from {schema}.shown_phases phase where phase.job_id = live.id) shown
         where live.id = job.id) as progress,
-       cleared_at, target,
+       cleared_at, target, traceparent,
        (select jsonb_build_object(
                    'url', coalesce(sent.url, wanted.url),
                    'sent_at', case sent.state when 'delivered' then sent.ended_at end, 'attempts', coalesce(sent.tries, 0))

@@ -2,11 +2,11 @@
 -- for each of their options.
 
 -- enqueue: makes all of these jobs or none, and returns their ids in order
-insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, webhook)
+insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, traceparent, webhook)
 select job.kind, job.payload,
        coalesce(job.priority, (select rule.priority from {schema}.kind_rules rule where rule.kind = job.kind), 0),
        coalesce(job.run_at, statement_timestamp() + make_interval(secs => coalesce(job.delay_seconds, 0))),
-       job.max_attempts, case when job.hold then 'pending' else 'queued' end, job.target, job.webhook
+       job.max_attempts, case when job.hold then 'pending' else 'queued' end, job.target, job.traceparent, job.webhook
 from {new_jobs}
 order by job.place
 returning id
@@ -43,6 +43,9 @@ select {job_columns}
 from {schema}.live_jobs
 where id = any (%(ids)s::bigint[])
 order by id
+
+-- traceparents: of those of these jobs that have one
+select id, traceparent from {schema}.job_rows where id = any (%(ids)s::bigint[]) and traceparent is not null
 
 -- attempts: the ended attempts of these jobs that were not their last, oldest first
 select job_id, attempt, node, worker, started_at, finished_at, outcome, error::text, log

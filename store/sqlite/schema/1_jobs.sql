@@ -38,6 +38,7 @@ create table job_rows (
   stale_at integer,
   schedule text,
   scheduled_for integer, -- the slot of its schedule
+  traceparent text, -- of whoever made it
   changed_at integer, -- by an action, or when its progress was noted
   updated_at integer generated always as (max(
     created_at, coalesce(changed_at, created_at), coalesce(started_at, created_at), coalesce(finished_at, created_at),
@@ -114,6 +115,10 @@ create table job_rows (
     or (typeof(target) = 'text' and length(target) between 1 and 200
       and instr(target, char(0)) = 0)
   ),
+  constraint traceparent_is_one check (
+    traceparent is null
+    or (typeof(traceparent) = 'text' and length(traceparent) = 55 and not traceparent glob '*[^0-9a-f-]*')
+  ),
   constraint only_waiting_jobs_stand_behind check (
     behind = 0 or (behind = 1 and state = 'queued' and target is not null)
   ),
@@ -166,7 +171,7 @@ select
     as progress,
   progress_note,
   strftime('%Y-%m-%dT%H:%M:%fZ', cleared_at / 1e6, 'unixepoch') as cleared_at,
-  target,
+  target, traceparent,
   (select phase.name from job_phases phase
    where phase.job_id = job.id and phase.state <> 'succeeded' and job.state <> 'succeeded'
    order by phase.place limit 1) as phase,

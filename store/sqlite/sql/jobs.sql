@@ -1,8 +1,8 @@
 -- Jobs: making them, reading them, looking some out, and acting on them; and on the queue.
 
 -- enqueue: one new job, :state; due at :run_at; :behind = 1 if another has its target. Gives its id and its priority
-insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, webhook)
-values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :behind, :webhook)
+insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, traceparent, webhook)
+values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :behind, :traceparent, :webhook)
 returning id, priority
 
 -- priority_of_kind: that of jobs of a kind that have none of their own
@@ -26,6 +26,9 @@ where {which} and id < :before and (:kind is null or kind = :kind)
   and (:target is null or target = :target)
 order by id desc
 limit :count
+
+-- traceparents: of those of these jobs that have one; :ids is a JSON array
+select id, traceparent from job_rows where id in (select value from json_each(:ids)) and traceparent is not null
 
 -- attempts: the earlier attempts of one job, in order
 select attempt, node, worker, started_at, finished_at, outcome, error, log

@@ -37,7 +37,7 @@ KEYS = [
         "progress",
     ),
     *("attempts", "cleared_at", "webhook", "stale_at"),
-    *("schedule", "scheduled_for", "spent", "updated_at"),
+    *("schedule", "scheduled_for", "spent", "updated_at", "traceparent"),
 ]
 
 QUEUED = job_record()

@@ -108,7 +108,7 @@ async def serving(
     await engine.jobs.enqueue([NewJob("k")] * jobs)
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
-        loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
+        loop = ExchangeLoop(desk, store.leases, trio.current_time, random.Random(1), lambda: None)
         nursery.start_soon(loop.run)  # noqa: ASYNC113 - it may start at any time
         yield engine, store, loop
         nursery.cancel_scope.cancel()
