@@ -103,8 +103,12 @@ def nearest() -> dict[str, tuple[str, ...]]:
         for file in _files(folder):
             names = engines.get(PurePosixPath(file).stem)
             if names is not None and "/schema/" not in file:
-                found[file] = tuple(f"tests/contract/{name}.py" for name in names)
+                found[file] = tuple(f"tests/{_below_tests(name)}.py" for name in names)
     return found
+
+
+def _below_tests(name: str) -> str:
+    return name if "/" in name else f"contract/{name}"
 
 
 def _files(start: str) -> list[str]:
