@@ -15,7 +15,7 @@ import psycopg
 import trio
 
 from musterd.store.postgres.engine import Hub, PostgresEngine
-from musterd.store.postgres.setup import StoreOptions
+from tests.contract.rigs import OPTIONS as RIG_OPTIONS
 from tests.contract.rigs import SCHEMA
 from tests.histories.plan import SEATS
 from tests.support.empty_schema import emptying
@@ -36,15 +36,14 @@ END_SESSIONS = """
         and backend_type = 'client backend'
 """
 MISPLACED = f"select job_id, fault from {SCHEMA}.check() order by job_id limit 5"
-OPTIONS = StoreOptions(
+OPTIONS = attrs.evolve(
+    RIG_OPTIONS,
     pool_size=3,
-    connect_timeout_seconds=5,
     statement_timeout_seconds=2,
     lock_timeout_seconds=0.5,
     idle_transaction_timeout_seconds=2,
     reconnect_base_seconds=0.005,
     reconnect_max_seconds=0.05,
-    listen_url="",
 )
 
 

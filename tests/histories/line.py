@@ -15,17 +15,7 @@ from musterd.store.retention import BatchResult, JobPosition, RetentionTask
 from musterd.store.wrapped import WrappedEngine
 from tests.simulation import operations
 from tests.simulation.line import NOTHING
-from tests.simulation.line_parts import (
-    ControlLine,
-    DutiesLine,
-    JobsLine,
-    LeasesLine,
-    OutboxLine,
-    PartLine,
-    PhasesLine,
-    QueueLine,
-    SchedulesLine,
-)
+from tests.simulation.line_parts import DutiesLine, PartLine, lay
 from tests.simulation.operations import Operations
 from tests.simulation.recording import Recorder
 
@@ -35,7 +25,7 @@ GIVEN_UP_SECONDS = 0.004  # of who is impatient, at the latest
 
 class Line(WrappedEngine):
     """`who` is `node:NAME` or `client:NAME`. `impatience`: by what chance a request is given up
-    under way; None = by none. `on_asked` is told of each.
+    under way. `on_asked` is told of each.
     """
 
     def __init__(
@@ -49,13 +39,7 @@ class Line(WrappedEngine):
         me = cast(Any, self)
         self.watched_duties = Duties(me)
         self.duties = cast(Any, self.watched_duties)
-        self.jobs = cast(Any, JobsLine(me, "jobs"))
-        self.leases = cast(Any, LeasesLine(me, "leases"))
-        self.control = cast(Any, ControlLine(me, "control"))
-        self.queue = cast(Any, QueueLine(me, "queue"))
-        self.phases = cast(Any, PhasesLine(me, "phases"))
-        self.schedules = cast(Any, SchedulesLine(me, "schedules"))
-        self.outbox = cast(Any, OutboxLine(me, "outbox"))
+        lay(self)
         self.retention = cast(Any, Retention(me, "retention"))
 
     async def pass_on(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:

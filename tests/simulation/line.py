@@ -13,19 +13,7 @@ import trio
 from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.queue import Hint
 from tests.simulation import operations
-from tests.simulation.line_parts import (
-    ControlLine,
-    DutiesLine,
-    EventsLine,
-    IdleLine,
-    JobsLine,
-    LeasesLine,
-    OutboxLine,
-    PhasesLine,
-    QueueLine,
-    RetentionLine,
-    SchedulesLine,
-)
+from tests.simulation.line_parts import DutiesLine, EventsLine, IdleLine, RetentionLine, lay
 from tests.simulation.operations import Operations
 from tests.simulation.plan import Scenario
 from tests.simulation.recording import Recorder
@@ -103,14 +91,8 @@ class Line(FaultyEngine):
         self._numbers = 0
         self.watched_duties = DutiesLine(self)
         self.duties = cast(Any, self.watched_duties)
-        self.jobs = cast(Any, JobsLine(self, "jobs"))
-        self.leases = cast(Any, LeasesLine(self, "leases"))
-        self.control = cast(Any, ControlLine(self, "control"))
-        self.queue = cast(Any, QueueLine(self, "queue"))
-        self.phases = cast(Any, PhasesLine(self, "phases"))
-        self.schedules = cast(Any, SchedulesLine(self, "schedules"))
+        lay(self)
         self.events = cast(Any, EventsLine(self, "events"))
-        self.outbox = cast(Any, OutboxLine(self, "outbox"))
         self.retention = cast(Any, RetentionLine(self, "retention"))
         self.idle = cast(Any, IdleLine(self))
 

@@ -192,3 +192,21 @@ class EventsLine(PartLine):
             node = line.who.removeprefix("node:")
             line.ground.recorder.note("process", what="draining", node=node)
         await line.pass_on("events_tell", lambda: self._engine.record(events))
+
+
+# Parts of which the requests are written down alike, on whatever engine.
+RECORDED: dict[str, type[PartLine]] = {
+    "jobs": JobsLine,
+    "leases": LeasesLine,
+    "control": ControlLine,
+    "queue": QueueLine,
+    "phases": PhasesLine,
+    "schedules": SchedulesLine,
+    "outbox": OutboxLine,
+}
+
+
+def lay(line: Any) -> None:
+    """Makes these the parts of the engine that this line is."""
+    for name, part in RECORDED.items():
+        setattr(line, name, part(line, name))
