@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from musterd.store.lifecycle import Action, JobState
+from tests.contract.rigs import LEASE_SECONDS
 from tests.fix_postgres import FreshDatabase
 from tests.stateful.machine import Machine
 from tests.stateful.model_job import Verdict
@@ -39,6 +40,9 @@ RETRY = Verdict(Q, "retrying")
 
 KEPT: dict[str, list[Step]] = {
     "a lost lease says when it ran out": [begin(wanted()), CLAIM, LATER, REAP],
+    "a lease has run out in its last moment": [
+        begin(wanted()), CLAIM, ("pass_time", {"seconds": LEASE_SECONDS}), REAP,
+    ],
     "a retry that is turned has no due time": [
         begin(wanted()), CLAIM, CANCEL, settle(Verdict(Q, "retrying", delay_seconds=20.0)),
     ],

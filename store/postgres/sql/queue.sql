@@ -71,7 +71,7 @@ due as materialized (
 -- next_due: seconds until the next queued job that is not yet due becomes due; null if there is none
 with recursive now as materialized (select clock_timestamp() as at),
 {levels}
-select extract(epoch from least(min(later.run_at), timestamptz '9999-12-31') - (select at from now))::float8
+select extract(epoch from min(least(later.run_at, timestamptz '9999-12-31')) - (select at from now))::float8
 from levels cross join lateral (
     select stretch.run_at from {schema}.ready stretch
     where stretch.priority = levels.priority and stretch.run_at > (select at from now)
@@ -122,7 +122,7 @@ seen as materialized (
                    select 1 from {schema}.ready stretch
                    where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
                    order by stretch.run_at, stretch.first_id limit 1) first) as due,
-           (select extract(epoch from least(min(later.run_at), timestamptz '9999-12-31') - (select at from now))::float8
+           (select extract(epoch from min(least(later.run_at, timestamptz '9999-12-31')) - (select at from now))::float8
             from levels cross join lateral (
                 select stretch.run_at from {schema}.ready stretch
                 where stretch.priority = levels.priority and stretch.run_at > (select at from now)
