@@ -294,7 +294,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Jobs": {
         "enqueue": ("verbs.enqueue", "Enqueue a job of KIND."),
         "jobs": ("verbs.jobs", "List jobs, newest first."),
-        "job": ("verbs.jobs", "Show one job: timings, attempts, result."),
+        "job": ("verbs.jobs", "Show one job: timings, attempts, result, log."),
         "why": ("verbs.jobs", "Explain why a job does not run, and what to do about it."),
         "events": ("verbs.events", "Show events, newest last."),
         "cancel": ("verbs.control",

@@ -35,7 +35,8 @@ _LINE = re.compile(
     rf"(\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ) ({'|'.join(STREAMS)}) ({'|'.join(LEVELS)}) (.*)",
     re.DOTALL,
 )
-_POSITION = re.compile(r"\d{1,9}\.\d{1,15}")
+POSITION_PATTERN = r"^[0-9]{1,9}\.[0-9]{1,15}$"
+_POSITION = re.compile(POSITION_PATTERN)
 _NOT_KEPT = re.compile(r"(\d+) older lines were not kept")
 
 

@@ -24,9 +24,11 @@ from musterd.console.output import (
     table_of,
 )
 from musterd.console.verbs.events import events_to_come, order_all, position_at, show_events
+from musterd.console.verbs.job_log import LogReader, LogShower, in_order, show_log
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import EventFilter
+from musterd.store.job_log import LogLine
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
 from musterd.store.opening import engine_for, in_store
@@ -65,15 +67,25 @@ def jobs(
 
 @click.command(cls=Verb)
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
-@click.option("--follow", is_flag=True, help="Follow its events until it ends.")
+@click.option("--follow", is_flag=True, help="Follow its events and its log until it ends.")
+@click.option("--log", is_flag=True, help="Show its log alone; with --follow, as it grows.")
 @click.pass_context
-def job(context: click.Context, /, job_id: int, follow: bool) -> None:
-    """Show one job: timings, attempts, result."""
+def job(context: click.Context, /, job_id: int, follow: bool, log: bool) -> None:
+    """Show one job: timings, attempts, result, log."""
     cli: CommandLine = context.obj
     settings = cli.settings()
+    if log and not _show_log(cli, settings, job_id, follow=follow):
+        raise _no_such_job(job_id, settings)
+    if log and not follow:
+        return
     if follow:
         record = in_store(
-            settings, lambda engine: follow_job(engine, job_id, settings.tenant, as_json=cli.json)
+            settings,
+            lambda engine: (
+                engine.jobs.get(job_id)
+                if log
+                else follow_job(engine, job_id, settings.tenant, as_json=cli.json)
+            ),
         )
         if record is None:
             raise _no_such_job(job_id, settings)
@@ -87,6 +99,12 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
         print_json(job_object(record, settings.tenant, budget))
     else:
         _say_report(record.state, report_text(record, datetime.now(UTC), budget))
+
+
+def _show_log(cli: CommandLine, settings: Settings, job_id: int, *, follow: bool) -> bool:
+    return in_store(
+        settings, lambda engine: show_log(engine, job_id, follow=follow, as_json=cli.json)
+    )
 
 
 def _say_report(state: JobState, text: str) -> None:
@@ -149,7 +167,7 @@ MARGIN = timedelta(seconds=1)  # a job may be a little older than its first even
 async def follow_job(
     engine: Engine, job_id: int, tenant: str, *, as_json: bool
 ) -> JobRecord | None:
-    """Shows a job's events and progress until it ends or is paused; None = no such job."""
+    """Shows a job's events, log and progress until it ends or is paused; None = no such job."""
     record = await engine.jobs.get(job_id)
     if record is None:
         return None
@@ -157,11 +175,17 @@ async def follow_job(
     position = await position_at(engine.events, record.created_at - MARGIN, newest)
     which, away = EventFilter(job_id=job_id), StoreAwayNotice()
     live = LiveLine(quiet=as_json or not sys.stdout.isatty())
+    reader, shower = LogReader(engine, job_id, away), LogShower(job_id, as_json=as_json)
     # The record is read before the log, which then has every event that led to it.
     async for page in events_to_come(engine.events, which, position, away):
-        if page.events:
+        lines = await reader.lines(at_once=bool(page.events))
+        if page.events or lines:
             live.done()  # drawn again below, soon
-        show_events(page.events, tenant, as_json=as_json)
+        for one in in_order(page.events, lines):
+            if isinstance(one, LogLine):
+                shower.show([one])
+            else:
+                show_events([one], tenant, as_json=as_json)
         if page.more:
             continue
         if record is None or record.state in ENDED or record.state is JobState.PAUSED:

@@ -53,7 +53,7 @@ async def a_job_that_speaks() -> AsyncGenerator[tuple[SqliteEngine, Held, JobLog
     writer = LogWriter(engine, live_settings())
     log = writer.begin(held)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(writer.run)
+        nursery.start_soon(writer.run)  # noqa: ASYNC113 - the test waits for what it writes
         yield engine, held, log, weather
         nursery.cancel_scope.cancel()
     await engine.close()

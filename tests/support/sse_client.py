@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 20.0
 
 @attrs.frozen
 class Told:
-    """One event as it came."""
+    """One event as it came. `id`: where it is a whole number."""
 
     name: str
     id: int | None
@@ -125,7 +125,7 @@ class Stream:
             if "retry" in fields:
                 self.retry_ms = int(fields["retry"])
             if "data" in fields:
-                number = int(fields["id"]) if "id" in fields else None
+                number = int(fields["id"]) if fields.get("id", "").isdecimal() else None
                 name = fields.get("event", "message")
                 self._told.append(Told(name, number, json.loads(fields["data"])))
 

@@ -14,6 +14,7 @@ from musterd.config.schedules import Schedule
 from musterd.config.validators import When
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.store.duties import DutyRecord
+from musterd.store.job_log import LEVELS, STREAMS
 from musterd.store.jobs import AttemptRecord, JobRecord, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KnownKind, NodeRecord
@@ -47,6 +48,10 @@ def values_of(kind: type[Enum]) -> Schema:
 
 
 STATE = values_of(JobState)
+
+
+def enum_of(values: Sequence[str]) -> Schema:
+    return {"type": "string", "enum": [*values]}
 
 
 def ref(name: str) -> Schema:
@@ -228,6 +233,15 @@ COMPONENTS: Mapping[str, Schema] = {
     "Decision": shape_of(Decision, at=TIME, due_exact=YES_OR_NO),
     "Workers": whole_object(workers=list_of(shape_of(WorkerView, job_id=maybe(ID)))),
     "Why": WHY,
+    "JobLog": whole_object(
+        id=ID, state=STATE, next=TEXT, more=YES_OR_NO,
+        lines=list_of(
+            whole_object(
+                attempt=COUNT, number=COUNT, at=maybe(TIME), stream=maybe(enum_of(STREAMS)),
+                level=maybe(enum_of(LEVELS)), text=TEXT,
+            )
+        ),
+    ),
     "Nodes": whole_object(nodes=list_of(NODE_RECORD), warnings=NAMES),
     "Config": whole_object(
         node=TEXT, version=TEXT, store=TEXT, generation=COUNT, settings={"type": "object"},

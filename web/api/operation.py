@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 from attrs import frozen
@@ -18,6 +18,9 @@ from musterd.web.samples import Samples
 from musterd.web.ui.live import LiveViews
 from musterd.web.ui.past import PastReader
 from musterd.web.ui.sessions import Sessions
+
+if TYPE_CHECKING:
+    from musterd.web.api.job_log import LogReaders
 
 Schema: TypeAlias = Mapping[str, object]
 JSON_TYPE = "application/json"
@@ -59,6 +62,7 @@ class Site:
     samples: Samples  # of the queues, over the last minutes
     past: PastReader  # of the queues, as the stores have it
     live: LiveViews  # those that have readers
+    log_readers: LogReaders
 
 
 @frozen(eq=False)

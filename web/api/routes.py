@@ -18,8 +18,9 @@ from starlette.routing import Route
 from musterd import __version__
 from musterd.config.outside import HttpScope
 from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
+from musterd.store.job_log import POSITION_PATTERN, position_of
 from musterd.store.lifecycle import Action
-from musterd.web.api import jobs, node
+from musterd.web.api import job_log, jobs, node
 from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, document, ref
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
 from musterd.web.deps import HttpDeps
@@ -80,6 +81,13 @@ STEP = Param(
     " longer kept.",
     {"type": "integer", "minimum": 1, "maximum": 9_999_999}, read_step,
 )  # fmt: skip
+AFTER = Param(
+    "after", "Only lines behind this one: the `next` of an earlier answer, or ATTEMPT.LINE.",
+    {"type": "string", "pattern": POSITION_PATTERN}, position_of,
+)  # fmt: skip
+FOLLOW = Param(
+    "follow", "`true`: as server-sent events.", {"type": "boolean", "default": False}, read_flag
+)
 RANGE = Param(
     "range", "How far back the charts reach.", {"type": "string", "enum": [*RANGES]}, read_range
 )
@@ -139,6 +147,13 @@ OPERATIONS: Sequence[Operation] = (
         "GET", "/jobs/{id}/why", "why", "Why a job does not run now.", "read", jobs.show_why,
         {200: Reply("The reasons, the decisive one first.", ref("Why"))}, (TENANT,), {"id": ID},
         refusals=NO_JOB,
+    ),
+    Operation(
+        "GET", "/jobs/{id}/log", "show_log",
+        "What a job has logged, also while it runs; with `follow`, or where `Accept` asks for"
+        " text/event-stream, as server-sent events until it ends.", "read", job_log.show,
+        {200: Reply("Lines in order; `next` is the `after` for those that follow.", ref("JobLog"))},
+        (AFTER, FOLLOW, TENANT), {"id": ID}, refusals=NO_JOB,
     ),
     *(_action(action) for action in Action),
     Operation(
@@ -327,6 +342,7 @@ def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlet
         samples=samples,
         past=PastReader(),
         live=LiveViews(),
+        log_readers=job_log.LogReaders(),
     )
 
     async def on_refusal(request: Request, error: Exception) -> Response:

@@ -186,7 +186,8 @@ ATTEMPTS: ui.Columns[AttemptRecord] = {
 }
 
 
-FAILURES = (AttemptOutcome.FAILED, AttemptOutcome.RETRYING)  # whose log is read at once
+# Whose log is read at once: None = it runs.
+READ_AT_ONCE = (None, AttemptOutcome.FAILED, AttemptOutcome.RETRYING)
 
 
 def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
@@ -195,7 +196,7 @@ def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
         "Attempts, the latest first", newest, ATTEMPTS, most=ATTEMPTS_SHOWN, what="earlier attempt"
     )
     logs = [
-        _log(one, is_open=one is newest[0] and one.outcome in FAILURES)
+        _log(one, is_open=one is newest[0] and one.outcome in READ_AT_ONCE)
         for one in newest[:ATTEMPTS_SHOWN]
         if one.log
     ]
@@ -215,14 +216,15 @@ def _log(one: AttemptRecord, *, is_open: bool = False) -> Html:
     return el(
         "details",
         el("summary", f"Log of attempt {one.attempt}"),
-        _pre(f"{before}{shown}", f"log of attempt {one.attempt}"),
+        _pre(f"{before}{shown}", f"log of attempt {one.attempt}", follows=one.outcome is None),
         data_key=f"log-{one.attempt}",
         open=is_open,
     )
 
 
-def _pre(text: str, about: str) -> Html:
-    return el("pre", text, tabindex="0", role="region", aria_label=about)
+def _pre(text: str, about: str, *, follows: bool = False) -> Html:
+    """`follows`: it grows, and shows its end."""
+    return el("pre", text, tabindex="0", role="region", aria_label=about, data_tail=follows)
 
 
 def _values(record: JobRecord) -> Html:

@@ -24,19 +24,29 @@ function keyOf(element) {
   return element && (element.dataset.key || element.id);
 }
 
+// A log that grows shows its end, unless somebody has scrolled back.
+function isAtEnd(each) {
+  return each.scrollHeight - each.scrollTop - each.clientHeight < 8;
+}
+
+function showEnd(each) {
+  if (each.dataset.tail !== undefined) each.scrollTop = each.scrollHeight;
+}
+
 // What is not markup any more would lose its focus, its place and its open details.
 function swap(region, html) {
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const key = keyOf(focused);
   const label = focused && focused.getAttribute("aria-label");
   const known = new Map([...region.querySelectorAll("details")].map((each) => [keyOf(each), each.open]));
-  const scrolled = [...region.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
+  const scrolled = [...region.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop, isAtEnd(each)]);
   region.innerHTML = html;
   for (const each of region.querySelectorAll("details")) {
     if (known.has(keyOf(each))) each.open = known.get(keyOf(each));
   }
   region.querySelectorAll(".scroll, pre").forEach((each, index) => {
     if (scrolled[index]) [each.scrollLeft, each.scrollTop] = scrolled[index];
+    if (!scrolled[index] || scrolled[index][2]) showEnd(each);
   });
   tellLocally(region);
   restoreReadOuts(region);
@@ -218,6 +228,7 @@ function tellLocally(region) {
   }
 }
 tellLocally(document);
+document.querySelectorAll("pre").forEach(showEnd);
 const zone = document.getElementById("zone");
 if (zone) zone.textContent = "Times are yours; UTC is in their titles.";
 
