@@ -79,7 +79,14 @@ _is_time = _whole(TIME_FIRST, TIME_LAST)
 _COUNT = Rule(f"0 to {COUNT_MAX}", _whole(0, COUNT_MAX), 0)
 _RARER_TIME = Rule(A_TIME, _or_none(_is_time))
 _TIMES = ("started_at", "finished_at", "requested_at", "cleared_at", "stale_at", "changed_at")
-_TEXTS = ("reason", "node", "last_outcome", "progress_note", "log", "schedule")
+LENGTHS = {
+    "reason": 2_097_152, "node": 400, "last_outcome": 20, "progress_note": 1000, "log": 67_108_864,
+    "schedule": 200,
+}  # fmt: skip
+
+
+def _at_most(length: int) -> Rule:
+    return Rule(f"text of at most {length} characters", _or_none(_text(0, length)))
 
 
 def _short(length: int) -> Rule:
@@ -90,7 +97,7 @@ RULES: Mapping[str, Rule] = {
     "kind": Rule("text of 1 to 100 characters", _text(1, 100), "unreadable"),
     "payload": Rule("JSON", _is_json, "{}"),
     **dict.fromkeys(("result", "error", "spent"), Rule("JSON", _or_none(_is_json))),
-    **dict.fromkeys(_TEXTS, Rule("text", _or_none(_text()))),
+    **{name: _at_most(length) for name, length in LENGTHS.items()},
     "dedup_key": _short(200),
     "target": _short(200),
     "webhook": _short(2000),

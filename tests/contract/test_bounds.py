@@ -116,3 +116,57 @@ async def test_a_job_is_not_made_in_a_year(postgres_rig: PostgresRig) -> None:
         f"update {SCHEMA}.job_rows set created_at = {later}",
     )
     assert len(await take(rig.engine)) == 1
+
+
+LONG = {
+    "node": ("repeat('n', 1601)", 401),
+    "schedule": ("repeat('s', 801)", 201),
+    "last_outcome": ("repeat('o', 21)", 21),
+    "reason": ("repeat('r', 2097153)", 2_097_153),
+    "progress_note": ("repeat('p', 4001)", 1001),
+    "log": ("repeat('l', 67108865)", 67_108_865),
+    "error": ("to_jsonb(repeat('e', 8388608))", 8_388_609),
+    "spent": ("to_jsonb(repeat('s', 524288))", 524_289),
+}
+
+
+@pytest.mark.parametrize("column", LONG)
+async def test_no_value_of_a_job_is_without_bound(postgres_rig: PostgresRig, column: str) -> None:
+    """Whoever may insert jobs could keep any amount in one, and all who read it had to hold it."""
+    value, _ = LONG[column]
+    await put(postgres_rig.engine, 0)
+    check_violations(
+        postgres_rig,
+        f"{column} takes [0-9]+ bytes, at most [0-9]+ are allowed",
+        f"insert into {SCHEMA}.job_rows (kind, {column}) values ('a', {value})",
+        f"update {SCHEMA}.job_rows set {column} = {value}",
+    )
+    assert len(await take(postgres_rig.engine)) == 1
+
+
+@pytest.mark.parametrize("column", [*LONG, "result"])
+async def test_nor_is_one_in_a_file(tmp_path: Path, column: str) -> None:
+    rig = SqliteRig(str(tmp_path / "musterd.db"))
+    length = LONG[column][1] if column in LONG else 104_857_601
+    blank = f"printf('%.*c', {length - 2}, 'x')"
+    value = (
+        f"'\"' || {blank} || '\"'" if column in {"error", "spent", "result"} else blank + " || 'xx'"
+    )
+    async with closing_engine(rig.engine):
+        await rig.engine.open()
+        await rig.engine.migrate()
+        await put(rig.engine, 0)
+        with pytest.raises(sqlite3.IntegrityError, match=r"short|slot"):
+            rig.raw(f"update job_rows set {column} = {value}")
+        assert len(await take(rig.engine)) == 1
+
+
+@pytest.mark.parametrize("change", ["worker = 'me'", "claim_token = 'x'", "node = x'61'"])
+async def test_nor_is_one_of_another_type(tmp_path: Path, change: str) -> None:
+    rig = SqliteRig(str(tmp_path / "musterd.db"))
+    async with closing_engine(rig.engine):
+        await rig.engine.open()
+        await rig.engine.migrate()
+        await put(rig.engine, 0)
+        with pytest.raises(sqlite3.IntegrityError, match="short"):
+            rig.raw(f"update job_rows set {change}")

@@ -85,6 +85,9 @@ create table {schema}.attempts (
     log         text,
     primary key (job_id, attempt),
     constraint attempt_is_counted check (attempt between 0 and 2000000000),
+    constraint attempt_is_short check (
+        octet_length(node) <= 1600 and octet_length(outcome) <= 20 and octet_length(log) <= 67108864
+        and pg_column_size(error) <= 8388608),
     constraint attempt_times_are_of_the_years_1_to_9999 check (
         started_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
         and finished_at between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
@@ -195,6 +198,24 @@ begin
     end if;
 end $$;
 
+-- What the largest settings let in of each value that is not bounded above, in bytes; a result has the bound of jsonb.
+create function {schema}.refuse_long(job {schema}.job_rows) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    long record;
+begin
+    select known.* into long
+    from (values ('node', octet_length(job.node), 1600), ('schedule', octet_length(job.schedule), 800),
+        ('last_outcome', octet_length(job.last_outcome), 20), ('reason', octet_length(job.reason), 2097152),
+        ('progress_note', octet_length(job.progress_note), 4000), ('log', octet_length(job.log), 67108864),
+        ('error', pg_column_size(job.error), 8388608), ('spent', pg_column_size(job.spent), 524288)) known (name, bytes, most)
+    where known.bytes > known.most limit 1;
+    if found then
+        raise exception 'job %: % takes % bytes, at most % are allowed', job.id, long.name, long.bytes, long.most
+            using errcode = 'check_violation';
+    end if;
+end $$;
+
 create function {schema}.refuse_new_job() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -211,6 +232,7 @@ begin
         raise exception 'max_attempts is %, wanted 1 or more', new.max_attempts using errcode = 'check_violation';
     end if;
     perform {schema}.refuse_times(new);
+    perform {schema}.refuse_long(new);
     perform {schema}.refuse_payload(new.payload);
     return null;
 end $$;
@@ -223,6 +245,9 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0 or new.forgiven <> 0
         or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
         or char_length(new.target) not between 1 and 200
+        or octet_length(new.node) > 1600 or octet_length(new.last_outcome) > 20 or octet_length(new.reason) > 2097152
+        or octet_length(new.log) > 67108864 or pg_column_size(new.error) > 8388608 or pg_column_size(new.spent) > 524288
+        or octet_length(new.progress_note) > 4000 or octet_length(new.schedule) > 800
         or least(new.run_at, new.created_at, new.started_at, new.finished_at, new.requested_at, new.cleared_at, new.stale_at,
             new.changed_at, new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
         or greatest(new.run_at, new.created_at, new.started_at, new.finished_at, new.requested_at, new.cleared_at, new.stale_at,
@@ -246,23 +271,29 @@ begin
     end if;
     if tg_name <> 'job_rows_refuse_payload' then
         perform {schema}.refuse_times(new);
+        perform {schema}.refuse_long(new);
     else
         perform {schema}.refuse_payload(new.payload);
     end if;
     return null;
 end $$;
 
--- The end of an attempt writes these, and pays for these conditions alone.
-create trigger job_rows_refuse_end after update of started_at, finished_at, attempt on {schema}.job_rows for each row
+-- The end of an attempt writes these, and pays for these conditions alone. None of them reads a value that lies elsewhere.
+create trigger job_rows_refuse_end
+    after update of started_at, finished_at, attempt, node, last_outcome, reason, log, error, spent on {schema}.job_rows for each row
     when (new.attempt not between 0 and 2000000000
+        or octet_length(new.node) > 1600 or octet_length(new.last_outcome) > 20 or octet_length(new.reason) > 2097152
+        or octet_length(new.log) > 67108864 or pg_column_size(new.error) > 8388608 or pg_column_size(new.spent) > 524288
         or new.started_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
         or new.finished_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
     execute function {schema}.refuse_change();
 
 create trigger job_rows_refuse_change
-    after update of run_at, created_at, requested_at, cleared_at, stale_at, changed_at, scheduled_for, forgiven
+    after update of run_at, created_at, requested_at, cleared_at, stale_at, changed_at, scheduled_for, forgiven, progress_note,
+        schedule
     on {schema}.job_rows for each row
     when (new.forgiven not between 0 and 2000000000
+        or octet_length(new.progress_note) > 4000 or octet_length(new.schedule) > 800
         or least(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,
             new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
         or greatest(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,

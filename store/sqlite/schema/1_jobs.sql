@@ -89,7 +89,8 @@ create table job_rows (
       and changed_at between -62135596800000000 and 253402300799999999))
   ),
   constraint slot_is_of_a_schedule_and_in_microseconds check (
-    (schedule is null or (typeof(schedule) = 'text' and instr(schedule, char(0)) = 0))
+    (schedule is null
+      or (typeof(schedule) = 'text' and length(schedule) <= 200 and instr(schedule, char(0)) = 0))
     and (scheduled_for is null or (typeof(scheduled_for) = 'integer'
       and scheduled_for between -62135596800000000 and 253402300799999999))
   ),
@@ -103,6 +104,25 @@ create table job_rows (
     or ((request = 'cancel' or request = 'pause') and (state = 'assigned' or state = 'running'))
   ),
   constraint progress_is_in_percent check (progress between 0 and 100),
+  constraint note_is_short check (
+    (progress_note is null or (typeof(progress_note) = 'text' and length(progress_note) <= 1000))
+  ),
+  constraint end_is_short check (
+    (last_outcome is null or (typeof(last_outcome) = 'text' and length(last_outcome) <= 20))
+    and (result is null or length(result) <= 104857600)
+  ),
+  -- What the largest settings let in.
+  constraint rarer_texts_are_short check (
+    (reason is null or (typeof(reason) = 'text' and length(reason) <= 2097152))
+    and (log is null or (typeof(log) = 'text' and length(log) <= 67108864))
+    and (error is null or length(error) <= 8388608)
+    and (spent is null or length(spent) <= 524288)
+  ),
+  constraint holder_is_short check (
+    (node is null or (typeof(node) = 'text' and length(node) <= 400))
+    and (worker is null or typeof(worker) = 'integer')
+    and (claim_token is null or (typeof(claim_token) = 'blob' and length(claim_token) = 16))
+  ),
   constraint spent_is_json check (
     spent is null
     or (typeof(spent) = 'text' and instr(spent, char(0)) = 0 and json_valid(spent))
@@ -281,6 +301,11 @@ create table attempts (
   log text,
   primary key (job_id, attempt),
   constraint attempt_is_counted check (typeof(attempt) = 'integer' and attempt between 0 and 2000000000),
+  constraint attempt_is_short check (
+    (node is null or (typeof(node) = 'text' and length(node) <= 400)) and length(outcome) <= 20
+    and (error is null or length(error) <= 8388608)
+    and (log is null or (typeof(log) = 'text' and length(log) <= 67108864))
+  ),
   constraint attempt_times_are_microseconds check (
     (started_at is null or (typeof(started_at) = 'integer'
       and started_at between -62135596800000000 and 253402300799999999))
