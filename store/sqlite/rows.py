@@ -27,7 +27,9 @@ SECOND = 1_000_000  # microseconds
 FOREVER = ID_MAX
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 TIME_FIRST, TIME_LAST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
-MADE_AHEAD = 60 * SECOND  # a job that was made later than this is taken for one that is made now
+# The clock may have been put back since a job was made. One that seems to be made later than this
+# is taken for one that is made now: somebody changed its row.
+MADE_AHEAD = 86_400 * SECOND
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = tuple(one.name for one in attrs.fields(JobRecord) if "datetime" in str(one.type))
 
@@ -108,10 +110,14 @@ def claims(due: Sequence[Due], workers: Sequence[int], token: UUID, now: int) ->
         Claim(
             job.id, job.kind, job.payload or "", job.attempt + 1, job.max_attempts, job.forgiven,
             max(0, now - job.run_at) / SECOND, worker, token, job.spent, job.target, job.schedule,
-            moment(job.slot), max(now, min(job.created_at, now + MADE_AHEAD)) / SECOND,
+            moment(job.slot), _claimed_at(job, now) / SECOND,
         )
         for job, worker in zip(due, chain(workers, repeat(None)), strict=False)
     ]  # fmt: skip
+
+
+def _claimed_at(job: Due, now: int) -> int:
+    return max(now, job.created_at) if job.created_at < now + MADE_AHEAD else now
 
 
 def claim(row: Row, token: UUID) -> Claim:

@@ -56,7 +56,7 @@ claimed as materialized (
     select job.id, first.kind, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts, job.forgiven,
            extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
            to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for,
-           greatest(now.at, least(job.created_at, now.at + interval '1 minute')) as claimed_at, now.at
+           greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end) as claimed_at, now.at
     from now cross join first join {schema}.job_rows job on job.id = first.first_id
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
@@ -117,7 +117,7 @@ claimed as materialized (
            extract(epoch from coalesce(max(claimed_at), (select at from now)))::float8 as claimed_epoch
     from (select job.id, members.kind, members.target, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts,
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
-                 job.schedule, job.scheduled_for, greatest(now.at, least(job.created_at, now.at + interval '1 minute')) as claimed_at
+                 job.schedule, job.scheduled_for, greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end) as claimed_at
           from now cross join members join {schema}.job_rows job on job.id = members.id
           order by members.place) job
 ),
@@ -369,7 +369,7 @@ select id, kind, target, attempt, ended_epoch, error from {schema}.set_aside(%(t
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
 select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
        extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target,
-       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, least(job.created_at, held.claimed_at + interval '1 minute')))::float8 as claimed_epoch
+       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, case when job.created_at < held.claimed_at + interval '1 day' then job.created_at end))::float8 as claimed_epoch
 from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
 where held.token = %(token)s
 order by job.priority desc, job.run_at, job.id
