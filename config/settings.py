@@ -109,6 +109,9 @@ class Store:
         "first pause before reconnecting; doubles each time", _PAUSE
     )
     reconnect_max_seconds: float = at_restart("longest pause before reconnecting", _PAUSE)
+    check_hours: float = at_once(
+        "SQLite: how often the whole file is checked for damage; 0 = never", Between(0, 8_760)
+    )
 
 
 @frozen

@@ -18,6 +18,11 @@ def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix(_SQLITE))
 
 
+def is_file(where: str) -> bool:
+    """Whether a store that says so of its place is a file; one in memory is none."""
+    return where.startswith(_SQLITE) and not where.endswith(":memory:")
+
+
 def ring_pipe(path: Path, line: bytes) -> None:
     """Writes a line into the pipe; never fails: there may be no daemon, or one that has hints
     enough.

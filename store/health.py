@@ -155,5 +155,9 @@ class Health(Protocol):
     async def connections(self) -> Connections | None: ...
 
     async def file(self, monotonic: Callable[[], float], seconds: float) -> File | None:
-        """Looks at the file, for so many seconds at most."""
+        """Looks at the file, for so many seconds at most. For a program that works alone."""
+        ...
+
+    async def file_beside(self, monotonic: Callable[[], float], seconds: float) -> File | None:
+        """The same, while the other calls of this engine go on."""
         ...

@@ -24,6 +24,7 @@ RETENTION = "retention"
 SCHEDULES = "schedules"
 STATISTICS = "statistics"
 WEBHOOKS = "webhooks"
+FILE = "file"  # only embedded stores have it
 
 DUTIES = (EVENTS, METRICS, REAPING, RETENTION, SCHEDULES, STATISTICS, WEBHOOKS)
 

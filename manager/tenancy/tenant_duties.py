@@ -15,6 +15,7 @@ from musterd.config.schedules import of_tenant
 from musterd.config.settings import lease_plan
 from musterd.manager.duties.duty import (
     EVENTS,
+    FILE,
     METRICS,
     REAPING,
     REST_AFTER_SECONDS,
@@ -24,6 +25,7 @@ from musterd.manager.duties.duty import (
     WEBHOOKS,
     Duty,
 )
+from musterd.manager.duties.file_check import FileCheck
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
 from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
@@ -35,6 +37,7 @@ from musterd.manager.scaling.work_ahead import ask_workers_desired
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
+from musterd.store.embedded import is_file
 from musterd.store.errors import StoreError
 from musterd.store.health import Signs
 from musterd.store.queue import Counts
@@ -114,6 +117,7 @@ class TenantDuties:
             engine.retention, engine.journal, settings, catalog, deps.tenant, deps.log,
             node_events.clock,
         )  # fmt: skip
+        self._file_check = FileCheck(engine.health, settings, deps.boottime, deps.log)
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self.leading = self._make_leading()
@@ -146,6 +150,7 @@ class TenantDuties:
         could = {
             SCHEDULES: self._has_schedules,
             METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
+            FILE: is_file(self._deps.engine.where),
         }
         return {name: duty for name, duty in self._all.items() if could.get(name, True)}
 
@@ -169,6 +174,7 @@ class TenantDuties:
 
         duties = [
             Duty(EVENTS, events.trim, events.trim_seconds, lambda: TRIMMED_ROWS, events.wait),
+            Duty(FILE, self._file_check.run, self._file_check.look_seconds),
             Duty(METRICS, self._refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
             Duty(REAPING, reaper.run, reap_seconds, reap_batch, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),

@@ -97,6 +97,9 @@ class PostgresHealth:
         await trio.lowlevel.checkpoint()
         return None
 
+    async def file_beside(self, monotonic: Callable[[], float], seconds: float) -> File | None:
+        return await self.file(monotonic, seconds)
+
 
 def _options(texts: Sequence[str]) -> dict[str, str]:
     """`fillfactor=50` and so on, by name."""

@@ -260,6 +260,12 @@ class Call(Protocol):
     ) -> T: ...
 
 
+class Aside(Protocol):
+    """How work that does not ask the database is done beside it."""
+
+    async def __call__(self, work: Callable[[], T]) -> T: ...
+
+
 class Part:
     """One part of an engine. Most of its methods are functions of its module, `called`."""
 

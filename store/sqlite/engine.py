@@ -96,7 +96,7 @@ class SqliteEngine:
         self.idle = SqliteIdleChecks(*reach)
         self.overview = SqliteOverview(*reach)
         self.audit = SqliteAudit(*reach)
-        self.health = SqliteHealth(self._path, in_memory, *reach)
+        self.health = SqliteHealth(self._path, in_memory, *reach, self._aside)
         self.history = SqliteHistory(*reach)
 
     @property

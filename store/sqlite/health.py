@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import stat
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import trio
 
 from musterd.store.health import File, PoolMode, Signs
-from musterd.store.sqlite.database import Call, Database, Part, answers
+from musterd.store.sqlite.database import Aside, Call, Database, Part, answers
 from musterd.store.sqlite.hints import Hints
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
@@ -102,9 +103,9 @@ class SqliteHealth(Part):
     missing_rights = answers(())
     connections = answers(None)
 
-    def __init__(self, path: str, in_memory: bool, call: Call, hints: Hints) -> None:
+    def __init__(self, path: str, in_memory: bool, call: Call, hints: Hints, aside: Aside) -> None:
         super().__init__(call, hints)
-        self._path, self._in_memory = path, in_memory
+        self._path, self._in_memory, self._aside = path, in_memory, aside
 
     async def pool_mode(self) -> PoolMode:
         await trio.lowlevel.checkpoint()
@@ -122,3 +123,19 @@ class SqliteHealth(Part):
             await trio.lowlevel.checkpoint()
             return None
         return await self.call(_file, self._path, monotonic, monotonic() + seconds)
+
+    async def file_beside(self, monotonic: Callable[[], float], seconds: float) -> File | None:
+        if self._in_memory:
+            await trio.lowlevel.checkpoint()
+            return None
+        where = await self.call(lambda database: database.where)
+        deadline = monotonic() + seconds
+
+        def look() -> File:
+            wanted = f"file:{quote(self._path)}?mode=ro"
+            with closing(sqlite3.connect(wanted, uri=True, isolation_level=None)) as connection:
+                return _file(
+                    Database(connection, where, monotonic), self._path, monotonic, deadline
+                )
+
+        return await self._aside(look)

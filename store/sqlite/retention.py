@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
@@ -18,7 +18,7 @@ from musterd.store.retention import (
     RetentionTask,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database, Part, called
+from musterd.store.sqlite.database import Aside, Call, Database, Part, called
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.job_events import About, JobEvents
 from musterd.store.sqlite.jobs import record
@@ -161,12 +161,6 @@ def _record(
 
 def _further(looked: Sequence[JobPosition], task: RetentionTask) -> JobPosition | None:
     return looked[-1] if len(looked) == task.batch else None
-
-
-class Aside(Protocol):
-    """How work that does not ask the database is done beside it."""
-
-    async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class SqliteRetention(Part):

@@ -59,3 +59,24 @@ def test_the_lock_is_taken_through_no_link(home: Home, tmp_path: Path) -> None:
         assert daemon.end() == 78
         daemon.wait_for_line("musterd.db.lock is a link")
     assert other.read_text() == "precious"
+
+
+def test_damage_under_a_daemon_that_runs_is_told_of(home: Home, used: Path) -> None:
+    """By a duty that reads the file beside the work: jobs go on as long as they can."""
+    with home.daemon() as daemon:
+        daemon.wait_until_ready()
+        daemon.process.terminate()
+        assert daemon.end() == 0  # all is in the file now, nothing in its log
+    with home.daemon("--set", "store.check_hours=0.0003") as daemon:
+        daemon.wait_until_ready()
+        daemon.wait_for_line("the store's file is sound")
+        content = bytearray(used.read_bytes())
+        page = 4096
+        half = len(content) // (2 * page) * page
+        with used.open("r+b") as file:
+            file.seek(half)
+            file.write(b"\xff" * (len(content) - half))
+        said = daemon.wait_for_line("the store's file is damaged")
+        assert "musterd.db" in said
+        daemon.wait_for_line("duty failed")
+        assert daemon.process.poll() is None
