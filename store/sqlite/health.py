@@ -134,8 +134,7 @@ class SqliteHealth(Part):
         def look() -> File:
             wanted = f"file:{quote(self._path)}?mode=ro"
             with closing(sqlite3.connect(wanted, uri=True, isolation_level=None)) as connection:
-                return _file(
-                    Database(connection, where, monotonic), self._path, monotonic, deadline
-                )
+                beside = Database(connection, where, monotonic, Path(self._path).parent)
+                return _file(beside, self._path, monotonic, deadline)
 
         return await self._aside(look)
