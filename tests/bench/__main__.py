@@ -1,5 +1,6 @@
 """`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
-`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `tracing` for traces.
+`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `tracing` for traces,
+`scaling` for crews under each policy.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.bench import (
     why,
 )
 from tests.bench.growth import running
+from tests.bench.scaling import running as scaling
 from tests.support.postgres_server import PostgresServer
 
 
@@ -31,6 +33,9 @@ def main(words: list[str]) -> None:
         return
     if words[:1] == ["tracing"]:
         _tracing()
+        return
+    if words[:1] == ["scaling"]:
+        scaling.main(words[1:])
         return
     share = 10 if "quick" in words else 1
     with PostgresServer(durable=True) as server:

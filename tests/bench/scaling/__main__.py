@@ -1,0 +1,9 @@
+"""`python -m tests.bench.scaling [LOAD…] [--seconds N]`, as `make bench ARGS=scaling` does."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench.scaling.running import main
+
+main(sys.argv[1:])
