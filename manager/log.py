@@ -18,6 +18,7 @@ from attrs import define, field
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.words import one_line
+from musterd.workers.runners.hearing import is_of_a_job
 
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 Format = Literal["auto", "text", "logfmt", "json"]
@@ -80,6 +81,7 @@ def set_up_log(
     target = sys.stderr if stream is None else stream
     handler = _LineHandler(target)
     handler.setFormatter(_formatter(form, target))
+    handler.addFilter(_is_ours)  # before what counts repetitions
     handler.addFilter(RepeatFilter(monotonic))
     root = logging.getLogger()
     for old in [known for known in root.handlers if isinstance(known, _LineHandler)]:
@@ -90,6 +92,12 @@ def set_up_log(
     log = logging.getLogger(ROOT)
     log.setLevel(level.upper())
     return log
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """What jobs log is in their own logs; of libraries, warnings and worse."""
+    is_own = record.name.partition(".")[0] == ROOT
+    return is_own or (record.levelno >= logging.WARNING and not is_of_a_job(record))
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:

@@ -1,13 +1,30 @@
 """Handlers inside the daemon: on its loop, and in threads of their own."""
 
+import io
+import logging
 import threading
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 import trio
 
+from musterd.catalog.kinds import Isolation
+from musterd.manager.log import set_up_log
 from musterd.workers.runners.inside import ABANDONED_MAX, ThreadRunner
 from tests.runners.rig import USER, a_bench, python_kind, result_of, some_tools
+
+
+@pytest.fixture
+def root_level() -> Generator[int]:
+    """As a daemon finds it; put back with its handlers."""
+    root = logging.getLogger()
+    level, handlers = root.level, [*root.handlers]
+    root.setLevel(logging.WARNING)
+    yield root.level
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 async def test_a_cancel_passes_through_a_task(autojump_clock: object) -> None:
@@ -19,6 +36,36 @@ async def test_a_cancel_passes_through_a_task(autojump_clock: object) -> None:
         assert scope.cancelled_caught
         assert trio.current_time() >= 5
         assert bench.said == "waiting\n"
+
+
+@pytest.mark.parametrize(("name", "isolation"), [("async_logs", "task"), ("logs", "thread")])
+async def test_what_a_handler_logs_is_in_the_log_of_its_job(
+    name: str, isolation: Isolation, root_level: int
+) -> None:
+    assert root_level == logging.WARNING
+    async with a_bench() as bench:
+        await bench.run(python_kind(f"talkative_inside:{name}", isolation))
+        assert [(line.stream, line.level, line.text) for line in bench.lines] == [
+            ("logging", "info", "shop.orders: in the daemon"),
+            ("job", "info", "by job.log"),
+            ("logging", "error", "shop.orders: in another task"),
+        ][: len(bench.lines)]
+        assert len(bench.lines) == (3 if isolation == "task" else 2)
+        logging.getLogger("shop.orders").error("between two jobs")
+        logging.getLogger("musterd").error("the daemon's own")
+        assert len(bench.lines) == (3 if isolation == "task" else 2)
+
+
+async def test_what_a_job_logs_is_not_in_the_log_of_the_daemon(root_level: int) -> None:
+    del root_level
+    written = io.StringIO()
+    set_up_log("info", "logfmt", time.monotonic, written)
+    async with a_bench() as bench:
+        await bench.run(python_kind("talkative_inside:async_logs", "task"))
+        logging.getLogger("library").info("of no interest")
+        logging.getLogger("library").warning("of interest")
+    (line,) = written.getvalue().splitlines()
+    assert 'event="of interest" logger=library' in line
 
 
 async def test_a_thread_that_does_not_end_is_left_and_counted(tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ import trio
 from musterd.catalog.kinds import Python
 from musterd.store.job_log import Voice
 from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
+from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome
+from musterd.workers.runners.hearing import hear_logging, heard_in
 from musterd.workers.runners.results import AnswerLimits, outcome_of
 from musterd.workers.shortage import put_off
 from musterd.workers.tools import Tools
@@ -152,12 +154,14 @@ class TaskRunner:
     def __init__(self, tools: Tools) -> None:
         self._limits = tools.limits
         self._functions: dict[tuple[str, str], Callable[[JobContext], Any]] = {}
+        hear_logging()
 
     async def run(self, assignment: Assignment) -> Outcome:
         link = InsideLink(assignment)
         job = context_of(assignment, link)
         try:
-            ending = ending_of_value(job, await self._function(assignment)(job))
+            with heard_in(assignment.log):
+                ending = ending_of_value(job, await self._function(assignment)(job))
         except trio.Cancelled:
             leave_traces(assignment, link)
             raise
@@ -215,6 +219,7 @@ class _Call:
     behaviour: Python
     job: JobContext
     link: InsideLink
+    log: JobLog
     loop: trio.lowlevel.TrioToken
     context: Context | None  # None = the thread's own
     ended: trio.Event = attrs.field(factory=trio.Event)
@@ -232,7 +237,8 @@ class _Call:
             if _is_async(function):
                 found = f"{self.behaviour.module}:{self.behaviour.function} is an async def"
                 raise TypeError(f'{found}; isolation "thread" wants a plain def')
-            ending = ending_of_value(self.job, function(self.job))
+            with heard_in(self.log):
+                ending = ending_of_value(self.job, function(self.job))
         except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
             ending = ending_of_error(self.job, error)
             log_crash(self.link, ending, error)
@@ -272,6 +278,7 @@ class ThreadRunner:
     def __init__(self, tools: Tools) -> None:
         self._limits, self._contained = tools.limits, tools.contained
         self._own: _OwnThread | None = None
+        hear_logging()
         self._abandoned: list[_OwnThread] = []
 
     @property
@@ -292,7 +299,7 @@ class ThreadRunner:
         link = InsideLink(given)
         # What traces looks for the span that it is in, there.
         context = None if assignment.claim.traceparent is None else copy_context()
-        call = _Call(behaviour, context_of(assignment, link), link, loop, context)
+        call = _Call(behaviour, context_of(assignment, link), link, assignment.log, loop, context)
         try:
             self._own = own = self._own or _OwnThread()
         except RuntimeError:  # a limit on processes counts threads too
