@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +17,13 @@ from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
 from musterd.console.output import Complaint, Exit, bars, complain, live_line
+from musterd.console.simulate.csv_trace import (
+    FIELDS,
+    InvalidTrace,
+    is_csv,
+    rows_of,
+    trace_of_rows,
+)
 from musterd.console.simulate.showing import (
     changed_settings,
     settings_object,
@@ -41,7 +49,7 @@ from musterd.manager.model.simulation import simulate as run_trace
 from musterd.manager.model.trace import Trace
 from musterd.manager.scaling.candidate import candidate_of
 from musterd.store.engine import Engine
-from musterd.store.events import EventFilter
+from musterd.store.events import Event, EventFilter
 from musterd.store.opening import in_store
 from musterd.store.words import count_text, duration_text, table
 
@@ -178,12 +186,17 @@ def read_trace(
     cli: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
 ) -> Trace:
     """Complains if there is no trace."""
-    reader = TraceReader()
+    reader, found = TraceReader(), None
     if source is None:
         _from_store(settings, reader, since)
     else:
-        _from_file(source, reader, cli.tenant, since)
-    trace = reader.trace
+        first = source.readline()
+        lines = chain([first], source)
+        if is_csv(first):
+            found = _from_csv(source.name, lines, since)
+        else:
+            _from_file(batches_of(source, cli.tenant, lines), reader, since)
+    trace = found or reader.trace
     if trace is not None:
         return trace
     where, advice = "the log of the store", "run some jobs first"
@@ -214,12 +227,20 @@ def _from_store(settings: Settings, reader: TraceReader, since: Since | None) ->
     in_store(settings, work)
 
 
-def _from_file(
-    source: TextIO, reader: TraceReader, tenant: str | None, since: Since | None
-) -> None:
+def _from_csv(name: str, lines: Iterable[str], since: Since | None) -> Trace | None:
+    if since is not None and not isinstance(since, datetime):
+        raise click.UsageError("with CSV, --since takes a time only")
+    try:
+        return trace_of_rows(rows_of(lines), since)
+    except InvalidTrace as error:
+        advice = f"it must have the columns {', '.join(FIELDS)}"
+        raise Complaint(Exit.USAGE, f"{name}: {error}", advice) from None
+
+
+def _from_file(batches: Iterable[list[Event]], reader: TraceReader, since: Since | None) -> None:
     if isinstance(since, float):
         raise click.UsageError("with a file, --since takes a position or a time only")
-    for batch in batches_of(source, tenant):
+    for batch in batches:
         if isinstance(since, datetime):
             reader.take(one for one in batch if one.at >= since)
         else:

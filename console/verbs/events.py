@@ -235,9 +235,13 @@ class InvalidLog(ValueError):
     """The input is not an event log; says which line is wrong, and how."""
 
 
-def batches_of(source: TextIO, tenant: str | None) -> Iterator[list[Event]]:
-    """The events of a file, in batches. Complains if it is not an event log."""
-    events = events_of(source, tenant)
+def batches_of(
+    source: TextIO, tenant: str | None, lines: Iterable[str] | None = None
+) -> Iterator[list[Event]]:
+    """The events of a file, in batches. Complains if it is not an event log. `lines`: all of it, if
+    some have been read.
+    """
+    events = events_of(source if lines is None else lines, tenant)
     try:
         while batch := list(islice(events, EVENTS_AT_ONCE)):
             yield batch

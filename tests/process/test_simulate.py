@@ -104,3 +104,27 @@ def test_what_cannot_be_simulated_is_said(home: Home, tmp_path: Path) -> None:
     assert "changes nothing that the model knows" in done.err
     away = home.call("tune", "--set", "store.url=postgresql://127.0.0.1:1/none")
     assert away.code == 69
+
+
+def test_what_another_system_did_is_read_from_csv(home: Home, tmp_path: Path) -> None:
+    head = "enqueued,started,finished,kind"
+    jobs = [f"0.25,{1 + n // 2},{3 + n // 2},mail" for n in range(8)]
+    found = home.call("simulate", "--trace", "-", "--json", given="\n".join([head, *jobs])).json
+    assert found["trace"]["attempts"] == 8
+    assert found["trace"]["begun_at"] == "1970-01-01T00:00:00.250000Z"
+    assert found["present"]["wait_max_seconds"] < found["trace"]["wait_max_seconds"]
+    advice = home.call("tune", "--trace", "-", given="\n".join([head, *jobs]))
+    assert (advice.code, "[workers]" in advice.out or "as they are" in advice.out) == (0, True)
+    odd = tmp_path / "odd.csv"
+    odd.write_text(f"{head}\n1,2,3,mail\nsoon,2,3,mail\n")
+    done = home.call("simulate", "--trace", str(odd))
+    assert (done.code, done.out) == (2, "")
+    assert f"{odd}: line 3, enqueued: found 'soon', wanted a time as" in done.err
+    odd.write_text("enqueued,started,kind\n1,2,mail\n")
+    done = home.call("simulate", "--trace", str(odd))
+    assert (done.code, "line 1: found enqueued, started, kind, wanted" in done.err) == (2, True)
+    odd.write_text(f"{head}\n1,,,mail\n")
+    done = home.call("simulate", "--trace", str(odd))
+    assert (done.code, "has nothing to simulate" in done.err) == (3, True)
+    done = home.call("simulate", "--trace", str(odd), "--since", "5")
+    assert (done.code, "with CSV, --since takes a time only" in done.err) == (2, True)
