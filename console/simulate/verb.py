@@ -102,15 +102,15 @@ def simulate(
     """
     settings, is_candidate = cli.of_tenant(cli.load().settings), more.pop("candidate")
     asked = more.pop("nodes")
-    trace = read_trace(cli, settings, **more)
-    nodes = asked or trace.nodes
-    models = [known_of(settings, nodes)]
+    models = [known_of(settings)]
     if proposed or against is not None or is_candidate:
         proposal = cli.proposing(against, proposed)
         offered = proposal.of_tenant(proposal.load().settings)
-        models.append(known_of(_candidate(offered) if is_candidate else offered, nodes))
+        models.append(known_of(_candidate(offered) if is_candidate else offered))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
+    trace = read_trace(cli, settings, **more)
+    models = [attrs.evolve(one, nodes=asked or trace.nodes) for one in models]
     found = Comparison(trace, models, [run_trace(trace, one) for one in models])
     cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
 
@@ -156,9 +156,9 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
     worker-seconds. Changes nothing.
     """
     settings = cli.of_tenant(cli.load().settings)
-    asked = where.pop("nodes")
+    asked, model = where.pop("nodes"), known_of(settings)
     trace = read_trace(cli, settings, **where)
-    model = known_of(settings, asked or trace.nodes)
+    model = attrs.evolve(model, nodes=asked or trace.nodes)
     with live_line(terminal=sys.stderr) as line:
 
         def progress(count: int) -> None:
@@ -171,9 +171,9 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
     )
 
 
-def known_of(settings: Settings, nodes: int) -> ModelSettings:
+def known_of(settings: Settings) -> ModelSettings:
     """Complains where nothing would ever run."""
-    found = model_settings(settings, catalog_of(settings), nodes)
+    found = model_settings(settings, catalog_of(settings))
     policy = found.policy
     if policy.mode != "active" and not policy.default_count:
         what = f'with scaling.mode = "{policy.mode}" nobody is hired'
