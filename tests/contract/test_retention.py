@@ -205,3 +205,17 @@ async def test_an_end_before_a_resume_does_not_count(rig: Rig) -> None:
     await settle(rig.engine, ending(await take_one(rig.engine), F))
     rig.pass_time(HOUR / 2 + 60)
     assert await walk(rig.engine, "mark", task()) == 0
+
+
+async def test_what_is_passed_by_is_met_once_in_a_walk(rig: Rig) -> None:
+    """Else every other batch would be of such jobs."""
+    for _ in range(2):
+        await end(rig.engine, kind="a", webhook=HOOK)
+    due = [await end(rig.engine, kind="b") for _ in range(3)]
+    rig.pass_time(HOUR)
+    place, marked = None, list[int]()
+    for _ in range(3):
+        done, place = await rig.engine.retention.mark(task(batch=2), place)
+        marked.append(done)
+    assert (marked, place) == ([0, 2, 1], None)
+    assert stale_ids(rig) == due
