@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from musterd.store.duties import DutyRecord, DutyReport, Holder
+from musterd.store.nodes import LIVE_SECONDS
 from tests.contract.rigs import PostgresRig, Rig, closing_engine
 from tests.support.beats import live_node
 
@@ -106,6 +107,8 @@ async def test_a_look_tells_when_the_next_runs_out_and_how_many_nodes_live(rig: 
     assert (news.free, news.live_nodes) == ((), 3)
     assert news.seconds_until_free is not None
     assert 1 < news.seconds_until_free <= 6
+    rig.pass_time(LIVE_SECONDS)
+    assert (await rig.engine.duties.look(BOTH)).live_nodes == 0
 
 
 async def test_nobody_has_a_duty_that_nobody_took(rig: Rig) -> None:
