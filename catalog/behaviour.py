@@ -253,7 +253,7 @@ def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...
     if isinstance(table, PhaseTable) and table.delay_seconds is not None:
         return Delay(table.delay_seconds)
     if table.python is not None:
-        return Python(*table.python, table.isolation, search_path)
+        return Python(*table.python, table.isolation, search_path, table.user)
     if table.command is not None:
         return Command(
             argv=table.command,
@@ -264,6 +264,7 @@ def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...
             retry_on_exit=table.retry_on_exit,
             snooze_on_exit=table.snooze_on_exit,
             snooze_seconds=table.snooze_seconds,
+            user=table.user,
         )
     if table.http is not None:
         return _http_call(HttpTable(**inner.http), inner)

@@ -18,7 +18,16 @@ from typing import IO, Any, TypeAlias, cast
 from attrs import evolve, field, frozen
 
 import musterd
-from musterd.catalog.kinds import Catalog, Command, HttpCall, Pipeline, Python, WorkKind
+from musterd.catalog.accounts import account_of, why_no_way, why_not_as
+from musterd.catalog.kinds import (
+    Behaviour,
+    Catalog,
+    Command,
+    HttpCall,
+    Pipeline,
+    Python,
+    WorkKind,
+)
 from musterd.catalog.tables import header_value
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
@@ -61,6 +70,7 @@ def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
                 why = _why_not_callable(call)
             case _:
                 why = None
+        why = why or _why_not_as_user(part.behaviour, around.python)
         broken |= {_name_of(part): _reason(part, *why)} if why else {}
     return Catalog(_with_reasons(kind, broken) for kind in catalog.values())
 
@@ -142,6 +152,20 @@ def whom_to_ask(
     if interpreter is None:
         return f"there is no interpreter {around.python} ([catalog] python)"
     return ProbeTarget(interpreter, path, None, around.children_environ, around.limit_seconds)
+
+
+def _why_not_as_user(behaviour: Behaviour, python: str) -> tuple[str, str] | None:
+    if not isinstance(behaviour, Command | Python) or not behaviour.user:
+        return None
+    if isinstance(behaviour, Python) and behaviour.isolation != "process":
+        found = f'isolation "{behaviour.isolation}" is code of the daemon\'s own process'
+        return "user", f"{found}: only a child process can run as {behaviour.user}"
+    why = why_not_as(behaviour.user)
+    if why is None:  # it begins as an interpreter, a program too
+        own = python if isinstance(behaviour, Python) and python else sys.executable
+        with suppress(OSError):  # that it is not there is said elsewhere
+            why = why_no_way(account_of(behaviour.user), own)
+    return None if why is None else ("user", why)
 
 
 def _why_not_runnable(command: Command, environ: Mapping[str, str]) -> tuple[str, str] | None:

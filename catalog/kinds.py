@@ -43,6 +43,7 @@ class Python:
     function: str
     isolation: Isolation
     search_path: tuple[Path, ...]
+    user: str = ""  # whom its process runs as; "" = whom the daemon does
 
 
 @frozen
@@ -57,6 +58,7 @@ class Command:
     retry_on_exit: tuple[int, ...]
     snooze_on_exit: tuple[int, ...] = ()  # puts the job off by `snooze_seconds`
     snooze_seconds: float = 60.0
+    user: str = ""  # as in `Python`
 
 
 @frozen

@@ -19,7 +19,15 @@ from musterd.catalog.behaviour import (
     second_ones,
     table_at,
 )
-from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
+from musterd.catalog.kinds import (
+    Catalog,
+    Command,
+    KindDefaults,
+    Phase,
+    Pipeline,
+    Python,
+    WorkKind,
+)
 from musterd.catalog.modules import documents_of_modules
 from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
 from musterd.config.document import Document, KeyPath, read_document
@@ -41,7 +49,23 @@ def catalog_of(settings: Settings) -> Catalog:
     defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
     shipped, faults = settings.catalog.shipped, list[Fault]()
     modules = documents_of_modules(settings, faults)
-    return load_catalog(settings.catalog.paths, defaults, shipped=shipped, more=(modules, faults))
+    catalog = load_catalog(
+        settings.catalog.paths, defaults, shipped=shipped, more=(modules, faults)
+    )
+    user = settings.executor.user
+    return Catalog(_as_user(user, kind) for kind in catalog.values()) if user else catalog
+
+
+def _as_user(user: str, kind: WorkKind) -> WorkKind:
+    """The kind whose processes run as this user, where it names none itself."""
+    match kind.behaviour:
+        case Pipeline(phases):
+            own = tuple(evolve(phase, kind=_as_user(user, phase.kind)) for phase in phases)
+            return evolve(kind, behaviour=Pipeline(own))
+        case Command(user="") | Python(isolation="process", user="") as behaviour:
+            return evolve(kind, behaviour=evolve(behaviour, user=user))
+        case _:
+            return kind
 
 
 def load_catalog(

@@ -17,7 +17,7 @@ from musterd.config.job_options import PRIORITY_MAX, PRIORITY_MIN
 from musterd.config.secrets import mask_all
 from musterd.config.settings import OnLeaseLost
 from musterd.config.strict import read_by
-from musterd.config.validators import Between, webhook_url
+from musterd.config.validators import Between, user_name, webhook_url
 
 DURATION_MS_MAX = 86_400_000
 _RANGE_ENDS = 2
@@ -243,6 +243,7 @@ class DoingTable:
     python: tuple[str, str] | None = read_by(function_name, default=None)
     isolation: Isolation = "process"
     command: tuple[str, ...] | None = read_by(argv, default=None)
+    user: str = field(default="", validator=user_name)
     cwd: Path | None = None
     umask: int = read_by(umask, default=0o077)
     environment: tuple[str, ...] = field(
@@ -293,8 +294,9 @@ class PhaseTable(DoingTable):
 # Which behaviour each key goes with; a key that is not here goes with every one.
 BEHAVIOUR_KEYS: Mapping[str, tuple[str, ...]] = {
     "deterministic": ("duration_ms", "outcome", "fail_first"),
-    "python": ("isolation", "budgets"),
+    "python": ("isolation", "user", "budgets"),
     "command": (
+        "user",
         "cwd",
         "umask",
         "environment",

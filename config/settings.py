@@ -44,6 +44,7 @@ from musterd.config.validators import (
     rising,
     schema_name,
     store_url,
+    user_name,
 )
 
 Backoff = Literal["exponential", "linear", "fixed"]
@@ -229,6 +230,9 @@ class Executor:
     )
     start_timeout_seconds: float = next_job(
         "longest time for a child to start, or to import a module", _TIMEOUT
+    )
+    user: str = next_job(
+        'user whom child processes and programs run as; "" = the daemon\'s own', user_name
     )
 
 

@@ -138,6 +138,13 @@ token_name = text_like(
 )
 
 
+user_name = text_like(
+    r"([A-Za-z_][A-Za-z0-9_.-]{0,31})?",
+    "name of a user",
+    "the name of a user of this machine, 1 to 32 letters, digits, _, . and -",
+)
+
+
 @partial(Check, "path or credential")
 def file_name(name: str) -> None:
     if "://" in name:

@@ -29,7 +29,7 @@ from musterd.console.output import LiveLine, say
 from musterd.console.verbs.kinds import check_kinds, check_kinds_at_start, log_broken_hooks
 from musterd.console.wiring import Node, early_and_late_signals, http_deps, make_node
 from musterd.manager.log import event, set_up_log
-from musterd.manager.node.process import collect_seldom, keep_memory_private
+from musterd.manager.node.process import collect_seldom, keep_capabilities, keep_memory_private
 from musterd.manager.systemd import ServiceManager, take_service_manager
 from musterd.web.samples import Samples
 from musterd.web.server.listening import address_text, listener_at, port_of
@@ -51,6 +51,7 @@ def run(cli: CommandLine, watch: bool) -> None:
     if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
     keep_memory_private()
+    keep_capabilities()
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
         faulthandler.enable()  # the watchdog's ABRT then logs where the loop hangs

@@ -83,6 +83,7 @@ def machine_load() -> float | None:
 
 
 PR_SET_DUMPABLE = 4
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
 
 def keep_memory_private() -> None:
@@ -91,6 +92,12 @@ def keep_memory_private() -> None:
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def keep_capabilities() -> None:
+    """What this process may do beyond its user, no child of it inherits. (Linux only.)"""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
 def end_process(status: int) -> None:

@@ -169,6 +169,7 @@ def _start(
         stdout=pipes.stdout,
         stderr=pipes.stderr,
         pass_fds=(pipes.progress,),
+        user=command.user,
     )
 
 

@@ -97,6 +97,7 @@ class Executor:
                     stderr=their_stderr,
                     pass_fds=(their_socket.fileno(),),
                     umask=0o077,
+                    user=behaviour.user,
                 )
             )
 

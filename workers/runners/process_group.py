@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import attrs
 import trio
+
+from musterd.catalog.accounts import NoAccount, account_of
 
 KILL_SECONDS_MAX = 5.0  # from KILL until a process that the kernel holds is given up
 LOOK_SECONDS = 0.005
@@ -33,6 +36,29 @@ class Start:
     pass_fds: tuple[int, ...] = ()
     cwd: Path | None = None
     umask: int = -1  # -1 = ours
+    user: str = ""  # "" = ours
+
+
+class Whom(NamedTuple):
+    """As `Popen` wants it; None = as we are."""
+
+    uid: int | None = None
+    gid: int | None = None
+    groups: Sequence[int] | None = None
+
+
+def as_whom(user: str) -> tuple[Whom, Mapping[str, str]]:
+    """Whom a child is to become, and what it is told of that. Raises OSError if there is no such
+    user.
+    """
+    if not user:
+        return Whom(), {}
+    try:
+        account = account_of(user)
+    except NoAccount as error:
+        raise OSError(errno.ENOENT, str(error)) from None
+    whom = Whom() if account.is_ours else Whom(account.uid, account.gid, account.groups)
+    return whom, account.variables
 
 
 class ProcessGroup:
@@ -54,10 +80,12 @@ class ProcessGroup:
         done in a millisecond or two.
         """
         # Not trio's open_process: it starts children on threads that end when idle.
+        whom, variables = as_whom(start.user)
         self._popen = subprocess.Popen(
-            list(start.argv), env=start.environment, cwd=start.cwd, umask=start.umask,
+            list(start.argv), env={**start.environment, **variables},
+            cwd=start.cwd, umask=start.umask,
             stdin=start.stdin, stdout=start.stdout, stderr=start.stderr, pass_fds=start.pass_fds,
-            start_new_session=True,
+            start_new_session=True, user=whom.uid, group=whom.gid, extra_groups=whom.groups,
         )  # fmt: skip
         self.pid = self._popen.pid
         self.grace_seconds = start.grace_seconds
