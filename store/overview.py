@@ -16,7 +16,7 @@ from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.report import error_line
 
 TEXT_LENGTH_MAX = 2_000  # of an error
-NOTE_LENGTH_MAX = 200
+NOTE_SHOWN_MAX = 200  # of a note, on a screen
 TARGETS_NAMED = 3
 COUNTED_MAX = 1_000  # halted targets and leases are counted up to here
 FAILING_SECONDS = 3600.0  # failures that are older are no news

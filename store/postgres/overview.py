@@ -8,7 +8,7 @@ from musterd.store.overview import (
     ENDS_LOOKED,
     FAILING_KINDS_MAX,
     FAILING_SECONDS,
-    NOTE_LENGTH_MAX,
+    NOTE_SHOWN_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
     KindEnds,
@@ -40,7 +40,7 @@ class PostgresOverview:
             "target": which.target,
             "bound": which.bound,
             "span": which.span,
-            "note": NOTE_LENGTH_MAX,
+            "note": NOTE_SHOWN_MAX,
             "text": TEXT_LENGTH_MAX,
         }
         found = await self._run("overview", params)

@@ -12,7 +12,7 @@ from musterd.store.overview import (
     ENDS_LOOKED,
     FAILING_KINDS_MAX,
     FAILING_SECONDS,
-    NOTE_LENGTH_MAX,
+    NOTE_SHOWN_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
     KindEnds,
@@ -49,7 +49,7 @@ def sorts(which: OverviewFilter) -> Iterator[tuple[str, str, str]]:
 
 
 def jobs(database: Database, which: OverviewFilter) -> OverviewView:
-    params = {**attrs.asdict(which), "note": NOTE_LENGTH_MAX, "text": TEXT_LENGTH_MAX}
+    params = {**attrs.asdict(which), "note": NOTE_SHOWN_MAX, "text": TEXT_LENGTH_MAX}
     with database.reading("listing jobs for a screen") as now:
         found = [
             _job(row)

@@ -20,7 +20,7 @@ from musterd.catalog.kinds import Command, WorkKind
 from musterd.store.job_log import STDERR
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
-from musterd.workers.context import keepable
+from musterd.workers.context import NOTE_LENGTH_MAX, keepable
 from musterd.workers.joblog import LINE_BYTES_MAX, Head, JobLog
 from musterd.workers.outcome import Assignment, Contained, Note, Outcome, log_contained
 from musterd.workers.runners.process_group import ProcessGroup, Start
@@ -54,7 +54,6 @@ RLIMITS: Mapping[str, tuple[int, int]] = {
 }
 DRAIN_SECONDS_MAX = 1.0  # for what is still in the pipes once the whole group has ended
 NOTE_BYTES_MAX = 2_000  # a line of progress
-NOTE_LENGTH_MAX = 200
 COMPLAINTS_MAX = 3
 SHOWN_LENGTH_MAX = 80
 PERCENT_MAX = 100

@@ -19,7 +19,7 @@ from musterd.workers.context import (
 )
 from musterd.workers.outcome import Assignment, Outcome
 
-AMOUNT_MAX = 1e15  # that is spent at once
+AT_ONCE_MAX = 1e15  # that is spent at once
 _NO_RESULT = Outcome("success")
 
 
@@ -76,7 +76,7 @@ def amounts_of(value: object) -> Mapping[str, float] | None:
         if name.isidentifier()
         and isinstance(amount, int | float)
         and not isinstance(amount, bool)
-        and 0 <= amount < AMOUNT_MAX
+        and 0 <= amount < AT_ONCE_MAX
     }
     return amounts if len(amounts) == len(found) else None
 
