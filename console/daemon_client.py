@@ -20,11 +20,16 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class DaemonSilent(Exception):
-    """No daemon gave a usable answer. `is_gone`: nothing listens there."""
+    """No daemon gave a usable answer. `is_gone`: nothing listens there; `is_slow`: somebody does,
+    and has not answered in time.
+    """
 
-    def __init__(self, message: str, *, is_gone: bool = False) -> None:
+    def __init__(self, message: str, *, is_gone: bool = False, is_slow: bool = False) -> None:
         super().__init__(message)
-        self.is_gone = is_gone
+        self.is_gone, self.is_slow = is_gone, is_slow
+
+
+NOBODY = "no daemon answers"  # so begins what is said where one has to be started
 
 
 def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, Any]:
@@ -50,8 +55,12 @@ def request(
         body = answer.read(ANSWER_BYTES_MAX)
         return answer.status, _parse(answer.status, body, settings.http.listen)
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, TimeoutError):  # somebody is there
+            waited = f"has not answered within {within_seconds:g} s"
+            slow = f"the daemon at {settings.http.listen} {waited}: it is busy, or hangs"
+            raise DaemonSilent(slow, is_slow=True) from error
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        said = f"no daemon answers at {settings.http.listen} ({reason.lower()})"
+        said = f"{NOBODY} at {settings.http.listen} ({reason.lower()})"
         gone = isinstance(error, ConnectionRefusedError | FileNotFoundError)
         raise DaemonSilent(said, is_gone=gone) from error
     finally:

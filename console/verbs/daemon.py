@@ -52,7 +52,9 @@ def reload(cli: CommandLine, wait: bool) -> None:
     except DaemonSilent as silence:
         if own_faults is not None:  # which may be why no daemon was found
             raise own_faults from silence
-        raise Complaint(Exit.UNAVAILABLE, f"no reload: {silence}", NO_DAEMON_TO_RELOAD) from silence
+        raise Complaint(
+            Exit.UNAVAILABLE, f"no reload: {silence}", _advice(silence, NO_DAEMON_TO_RELOAD)
+        ) from silence
     if status == HTTPStatus.ACCEPTED and wait:
         said = f"{found['node']} has not finished within {RELOAD_SECONDS:g} s"
         raise Complaint(Exit.UNAVAILABLE, said, "it continues; its log will have the result")
@@ -67,6 +69,13 @@ def reload(cli: CommandLine, wait: bool) -> None:
         done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
         said = f"{found['node']}: {done}; generation {found['generation']}"
         cli.answer(found, said, *difference_lines(found), CODE_IS_NEW)
+
+
+SLOW = "look at its log, and ask again"
+
+
+def _advice(silence: DaemonSilent, nobody: str) -> str:
+    return SLOW if silence.is_slow else nobody
 
 
 CODE_IS_NEW = (
@@ -104,7 +113,9 @@ def drain(cli: CommandLine, wait: bool) -> None:
             before = {name: _of_store(settings, name, order_all) for name in settings.tenants}
         found = ask_daemon(settings, "/drain", "POST")
     except DaemonSilent as silence:
-        raise Complaint(Exit.UNAVAILABLE, f"no drain: {silence}", NO_DAEMON_TO_DRAIN) from silence
+        raise Complaint(
+            Exit.UNAVAILABLE, f"no drain: {silence}", _advice(silence, NO_DAEMON_TO_DRAIN)
+        ) from silence
     node = found["node"]
     name, phase, said = node["node"], node["phase"], found["verdict"]
     jobs = node["busy"] + node["retiring"]

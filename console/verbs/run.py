@@ -199,8 +199,21 @@ def reach_of(file: Path | None, sets: Sequence[str], environ: Mapping[str, str])
         or name.removeprefix("MUSTERD_").partition("__")[0].lower() in REACHING
     ]
     exports = [_assignment(name, "=", environ[name]) for name in named if environ[name]]
-    is_here = bool(settings) or (file is not None and not file.is_absolute())
+    is_here = any(map(_is_of_folder, settings)) or (file is not None and not file.is_absolute())
     return Reach("".join(options), " ".join(exports), is_here)
+
+
+def _is_of_folder(text: str) -> bool:
+    """Whether this setting leads elsewhere from another folder."""
+    key, _, value = text.partition("=")
+    bare = value.strip().strip("[]\"' ")
+    scheme, separator, path = bare.partition(":///")
+    if separator:
+        return scheme == "sqlite" and not path.startswith("/")
+    if bare.startswith("unix:"):
+        return not bare.startswith("unix:/")
+    is_path = key.strip().endswith(("_file", "paths", "python_path"))
+    return is_path and bare != "" and not bare.startswith("/")
 
 
 def _assignment(name: str, _equals: str, value: str) -> str:

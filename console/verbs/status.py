@@ -18,7 +18,7 @@ from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
-from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.daemon_client import NOBODY, DaemonSilent, ask_daemon
 from musterd.console.output import Complaint, Exit
 from musterd.manager.node.status import Decision, NodeStatus, counts_object, decision_text
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
@@ -292,7 +292,8 @@ def judge(
     if error is not None:
         return Exit.UNAVAILABLE, f"the store is not available: {error}"
     if node is None and listens:
-        return Exit.UNSUCCESSFUL, f"{silence}; start one with `musterd run`"
+        advice = "; start one with `musterd run`" if silence.startswith(NOBODY) else ""
+        return Exit.UNSUCCESSFUL, f"{silence}{advice}"
     if node is None:
         return Exit.DONE, f"the store answers; {silence}"
     found = _tenant_named(node, tenant)

@@ -36,7 +36,17 @@ from musterd.console.verbs.run import Reach, reach_of
             None,
             ["http.token=s3cret", "store.url=postgresql://u:s3cret@h/db"],
             {"MUSTERD_STORE__URL": "postgresql://u:s3cret@h/db"},
-            Reach(" --set http.token=… --set store.url=…", "MUSTERD_STORE__URL=…", here=True),
+            Reach(" --set http.token=… --set store.url=…", "MUSTERD_STORE__URL=…", here=False),
+        ),
+        (
+            None,
+            ["store.url=sqlite:////srv/x.db", "http.listen=unix:/run/m"],
+            {},
+            Reach(
+                " --set store.url=sqlite:////srv/x.db --set http.listen=unix:/run/m",
+                "",
+                here=False,
+            ),
         ),
     ],
 )  # fmt: skip
