@@ -86,8 +86,8 @@ class Ground:
     @contextmanager
     def daemon(self, group: Group | None = None) -> Generator[Daemon]:
         words = [*COMMAND, "run", "--set", "http.listen=127.0.0.1:0", *SETTINGS, *self.options]
-        environ = self.home.environ() | {VARIABLE: str(self.innocents.file)}
-        with Daemon(words if group is None else group.command(words), environ) as daemon:
+        inside = words if group is None else group.command(words)
+        with Daemon(inside, self.home.environ()) as daemon:
             yield daemon
 
     def stand_still(self) -> None:
@@ -118,7 +118,8 @@ def ground(folder: Path, where: Disk | None, engine: str) -> Generator[Ground]:
             )
             url, state = server.create_database("jobs"), folder / "state"
         innocents = Innocents(url or f"sqlite:///{state}/musterd.db", folder / "done")
-        yield Ground(Home(state, url), options, innocents, where, server)
+        home = Home(state, url, {VARIABLE: str(folder / "done")})
+        yield Ground(home, options, innocents, where, server)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

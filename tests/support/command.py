@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,13 @@ class Home:
 
     folder: Path
     store_url: str = ""
+    more: Mapping[str, str] = attrs.Factory(dict[str, str])  # of its environment
 
     def environ(self) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         home = kept | {"STATE_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1"}
-        return home | ({"MUSTERD_STORE__URL": self.store_url} if self.store_url else {})
+        url = {"MUSTERD_STORE__URL": self.store_url} if self.store_url else {}
+        return {**home, **url, **self.more}
 
     def call(self, *arguments: str, given: str | None = None, **environ: str) -> Done:
         """Runs a verb to its end; its standard input is `given`, or empty."""

@@ -48,6 +48,7 @@ class Innocents:
     promised: dict[int, int] = attrs.Factory(dict[int, int])
     unsure: int = 0
     refusals: list[StoreUnavailable] = attrs.Factory(list[StoreUnavailable])
+    _outcomes: dict[int, list[str]] = attrs.Factory(dict[int, list[str]])  # of those that ended
     _numbers: Iterator[int] = attrs.field(factory=lambda: iter(range(10_000_000)))
     _lock: threading.Lock = attrs.Factory(threading.Lock)
 
@@ -69,38 +70,31 @@ class Innocents:
 
     def have_ended(self, seconds: float) -> None:
         """Waits until all have; fails where one has not succeeded, or lacks its own result."""
+        waiting = [job_id for job_id in self.promised if job_id not in self._outcomes]
         with Client(self.url) as client:
-
-            def ended() -> bool:
-                try:
-                    return all(
-                        client.job(job_id)["state"] in ("succeeded", "failed", "canceled")
-                        for job_id in self.promised
-                    )
-                except StoreUnavailable:
-                    return False
-
-            eventually(ended, seconds)
-            for job_id, number in self.promised.items():
+            eventually(lambda: all(_has_ended(client, job_id) for job_id in waiting), seconds)
+            for job_id in waiting:
                 job = client.job(job_id)
                 assert job["state"] == "succeeded", job
-                assert str(job["result"]).strip() == str(number), job
-
-    def outcomes(self) -> Counter[tuple[str, ...]]:
-        with Client(self.url) as client:
-            return Counter(
-                tuple(one["outcome"] for one in client.job(job_id)["attempts"])
-                for job_id in self.promised
-            )
+                assert str(job["result"]).strip() == str(self.promised[job_id]), job
+                self._outcomes[job_id] = [one["outcome"] for one in job["attempts"]]
 
     def count_effects(self, again: frozenset[str] = frozenset()) -> None:
-        """Each job has done its work: once, or again for each attempt that ended as in `again`."""
+        """Each job that has ended did its work: once, or again for each attempt that ended as in
+        `again`.
+        """
         done = Counter(int(line) for line in self.file.read_text().split())
         promised = set(self.promised.values())
         assert promised <= set(done), f"never done: {sorted(promised - set(done))}"
         assert len(set(done) - promised) <= self.unsure, "done, and nobody asked for it"
-        with Client(self.url) as client:
-            for job_id, number in self.promised.items():
-                outcomes = [one["outcome"] for one in client.job(job_id)["attempts"]]
-                most = 1 + sum(outcome in again for outcome in outcomes)
-                assert done[number] <= most, f"{job_id}: done {done[number]} times, {outcomes}"
+        for job_id, outcomes in self._outcomes.items():
+            times = done[self.promised[job_id]]
+            most = 1 + sum(outcome in again for outcome in outcomes)
+            assert times <= most, f"{job_id}: done {times} times, {outcomes}"
+
+
+def _has_ended(client: Client, job_id: int) -> bool:
+    try:
+        return client.job(job_id)["state"] in ("succeeded", "failed", "canceled")
+    except StoreUnavailable:
+        return False
