@@ -4,6 +4,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_origin
 
@@ -284,13 +285,25 @@ def from_environment(environ: Mapping[str, str], folder: Path) -> Iterator[Docum
 
 def stray_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Variables that were probably meant for a key, each with the name that sets it: they have one
-    underscore where two belong.
+    underscore where two belong, and nearly the name of a key.
     """
-    meant = {name.upper().replace(".", "_"): name for name in keys()}
     for name in sorted(environ):
-        key = meant.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
-        if key is not None:
-            yield name, _PREFIX + key.upper().replace(".", "__")
+        if name.startswith(_PREFIX) and "__" not in name:
+            key = _meant(name.removeprefix(_PREFIX).lower())
+            if key is not None:
+                yield name, _PREFIX + key.upper().replace(".", "__")
+
+
+def _meant(words: str) -> str | None:
+    for table in sections():
+        if words.startswith(f"{table}_"):
+            word = words.removeprefix(f"{table}_")
+            names = [key.partition(".")[2] for key in keys() if key.startswith(f"{table}.")]
+            longer = [name for name in names if name.startswith(f"{word}_")]
+            near = [word] if word in names else longer or get_close_matches(word, names, 1, 0.75)
+            if near:
+                return f"{table}.{near[0]}"
+    return None
 
 
 def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fault]:

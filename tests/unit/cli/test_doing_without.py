@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from musterd.config.faults import ConfigError, Fault, concerns
+from musterd.config.load import stray_variables
 from musterd.console.command import STORE_SECTIONS, CommandLine
 
 CATALOG = "[kinds.a]\nduration = 1\n"
@@ -81,12 +82,27 @@ def test_a_variable_with_one_underscore_is_warned_of_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MUSTERD_STORE_URL_FILE", "x")
-    monkeypatch.setenv("MUSTERD_TEST_ANYTHING", "x")
+    for name in ("TEST_ANYTHING", "WORKERS", "WORKERS_OF_MINE", "ATTEMPT", "SCHEDULED_FOR"):
+        monkeypatch.setenv(f"MUSTERD_{name}", "x")
     cli = command_line(tmp_path, "")
     cli.load()
     cli.load()
     wanted = "MUSTERD_STORE_URL_FILE sets nothing - did you mean MUSTERD_STORE__URL_FILE?"
     assert capsys.readouterr().err == f"musterd: warning: {wanted}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "meant"),
+    [
+        ("WORKERS_MAX", "WORKERS__MAX_COUNT"),
+        ("WORKERS_MAXCOUNT", "WORKERS__MAX_COUNT"),
+        ("LOG_LEVL", "LOG__LEVEL"),
+        ("HTTP_LISTEN", "HTTP__LISTEN"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_key_names_it(found: str, meant: str) -> None:
+    names = {f"MUSTERD_{found}": "x"}
+    assert list(stray_variables(names)) == [(f"MUSTERD_{found}", f"MUSTERD_{meant}")]
 
 
 def test_a_catalog_with_faults_is_empty_for_a_verb_that_only_shows_more_with_it(
