@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate histories prove mutants fuzz screenshots nightly proof release reference dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate histories prove mutants fuzz screenshots nightly proof release deb reference dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -92,11 +92,22 @@ nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted f
 proof: .venv/dev.stamp  ## before a release: ten times the faults, 100,000 simulated clusters, an hour under load
 	@$(BIN)/python -m tests.proof $(ARGS)
 
-release: .venv/dev.stamp  ## wheel, sdist and bill of materials in dist/: the same bytes from the same commit
+release: .venv/dev.stamp  ## wheel, sdist, Debian package and bill of materials in dist/: the same bytes from the same commit
 	@rm -rf dist
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build
+	@SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m hatchling build
+	@if command -v dpkg-deb >/dev/null; then $(DEB); \
+	else echo "musterd: no dpkg-deb here, so no Debian package" >&2; fi
 	@$(BIN)/python -m deploy.sbom >dist/musterd.cdx.json
 	@cd dist && sha256sum * >SHA256SUMS
+
+deb: .venv/dev.stamp  ## the Debian package alone, in dist/ (Debian, its python3)
+	@rm -rf dist/*.whl dist/*.deb
+	@SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m hatchling build -t wheel
+	@$(DEB)
+
+# The time of all files in what is built.
+EPOCH = $$(git log -1 --format=%ct)
+DEB = SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m deploy.deb dist/*.whl dist
 
 reference: .venv/dev.stamp  ## default.toml's comments, docs' settings and job options, the manual pages anew
 	@$(BIN)/python -m tests.support.settings_table
