@@ -1,6 +1,6 @@
 """`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
-`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `tracing` for traces,
-`scaling` for crews under each policy.
+`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `page` for the live
+page, `tracing` for traces, `scaling` for crews under each policy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tests.bench import (
     embedded,
     enqueueing,
     nodes,
+    pages,
     postgres,
     retention,
     runners,
@@ -30,6 +31,10 @@ from tests.support.postgres_server import PostgresServer
 def main(words: list[str]) -> None:
     if words[:1] == ["growth"]:
         running.main(words[1:])
+        return
+    if words[:1] == ["page"]:
+        for what, found in pages.lines():
+            _say(what, found)
         return
     if words[:1] == ["tracing"]:
         _tracing()

@@ -1,4 +1,4 @@
-"""What readers of events cost: how late the node's loop is with 500 of them, under load."""
+"""What readers of a stream cost: how late the node's loop is with 500 of events, under load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOBS_A_SECOND = 300
 SECONDS = 10.0
 PROBE_SECONDS = 0.005
 ROUND_SECONDS = 0.1
-ASKED = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+EVENTS = "/events"
 
 
 class Lag(NamedTuple):
@@ -40,17 +40,17 @@ class Lag(NamedTuple):
     jobs_a_second: float
 
 
-def lag(url: str, readers: int, jobs_a_second: int = JOBS_A_SECOND) -> Lag:
+def lag(url: str, readers: int, jobs_a_second: int = JOBS_A_SECOND, path: str = EVENTS) -> Lag:
     """Of a node with so many readers, while so many no-op jobs are enqueued and run."""
-    return trio.run(_lag, url, readers, jobs_a_second)
+    return trio.run(_lag, url, readers, jobs_a_second, path)
 
 
-def lag_embedded(readers: int, jobs_a_second: int = JOBS_A_SECOND) -> Lag:
+def lag_embedded(readers: int, jobs_a_second: int = JOBS_A_SECOND, path: str = EVENTS) -> Lag:
     with tempfile.TemporaryDirectory() as folder:
-        return lag(f"sqlite:///{folder}/musterd.db", readers, jobs_a_second)
+        return lag(f"sqlite:///{folder}/musterd.db", readers, jobs_a_second, path)
 
 
-async def _lag(url: str, readers: int, jobs_a_second: int) -> Lag:
+async def _lag(url: str, readers: int, jobs_a_second: int, path: str) -> Lag:
     sets = [f"store.url={url}", "http.listen=127.0.0.1:0", "log.level=error", "metrics.kinds_max=5"]
     settings = load(None, {}, sets, Path("no.such.file")).settings
     log = logging.getLogger("musterd.bench")
@@ -62,7 +62,7 @@ async def _lag(url: str, readers: int, jobs_a_second: int) -> Lag:
             serve, http_deps(settings, node, log), settings.http.listen
         )
         await nursery.start(node.daemon.run)
-        far = await _far_end(address, readers)
+        far = await _far_end(address, readers, path)
         async with trio.open_nursery() as working:
             working.start_soon(_work, node, jobs_a_second)
             await trio.sleep(2.0)
@@ -97,9 +97,9 @@ async def _work(node: Node, jobs_a_second: int) -> None:
         await trio.sleep_until(next_local)
 
 
-async def _far_end(address: str, readers: int) -> subprocess.Popen[str]:
+async def _far_end(address: str, readers: int, path: str) -> subprocess.Popen[str]:
     """The readers, in a process of their own, all of them connected."""
-    command = [sys.executable, "-m", "tests.bench.readers", address, str(readers)]
+    command = [sys.executable, "-m", "tests.bench.readers", address, str(readers), path]
     far = await trio.to_thread.run_sync(
         lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     )
@@ -116,14 +116,15 @@ def _end(far: subprocess.Popen[str]) -> float:
     return float(out)
 
 
-def _read_all(address: str, readers: int) -> None:
+def _read_all(address: str, readers: int, path: str) -> None:
     """Reads whatever comes, until TERM."""
+    asked = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     host, _, port = address.removeprefix("http://").rpartition(":")
     selector = selectors.DefaultSelector()
     opened: list[socket.socket] = []
     for _ in range(readers):
         stream = socket.create_connection((host, int(port)))
-        stream.sendall(ASKED)
+        stream.sendall(asked)
         assert stream.recv(65536).startswith(b"HTTP/1.1 200")
         stream.setblocking(False)
         selector.register(stream, selectors.EVENT_READ, stream)
@@ -141,9 +142,9 @@ def _read_all(address: str, readers: int) -> None:
         for key, _ in selector.select(0.1):
             data: bytes = key.data.recv(1 << 20)
             assert data, "cut off"
-            events += data.count(b"event: job.")
+            events += data.count(b"event: ")
     print(events / (time.monotonic() - began))
 
 
 if __name__ == "__main__":
-    _read_all(sys.argv[1], int(sys.argv[2]))
+    _read_all(sys.argv[1], int(sys.argv[2]), sys.argv[3])
