@@ -75,19 +75,10 @@ if [ "$1" != upgrade ] && [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; the
 fi
 """
 COPYRIGHT = """\
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: musterd
+musterd: copyright of the musterd maintainers, licensed under the Apache License, version 2.0,
+which is in /usr/share/common-licenses/Apache-2.0.
 
-Files: *
-Copyright: The musterd maintainers
-License: Apache-2.0
-
-Files: usr/lib/musterd/lib/*
-Copyright: as each METADATA and LICENSE there says
-License: as each METADATA and LICENSE there says
-
-License: Apache-2.0
- On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.
+What it needs is in /usr/lib/musterd/lib: each package there has its METADATA and licence beside it.
 """
 
 
