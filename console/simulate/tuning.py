@@ -23,8 +23,13 @@ SIMULATIONS_MAX = 40
 COUNT_MAX = 10_000  # what the configuration allows
 GAIN_SECONDS = 0.01  # less is no gain
 GAIN_SHARE = 0.01
+LOWER_SHARE = 0.05
+NOT_TRIED = (
+    "Not tried: up_step, down_step, tolerance_percent, stabilization_seconds, the cooldowns, hours,"
+    " scale_interval_ms. Try those with `musterd simulate --with`."
+)
 
-Mark = Literal["present", "recommended", "same floor", "no gain beyond"]
+Mark = Literal["present", "recommended", "same floor", "no gain beyond", "policy latency"]
 
 
 @attrs.frozen
@@ -55,7 +60,10 @@ class Candidate:
 
 @attrs.frozen
 class Advice:
-    """`useful_most`: a larger crew would not shorten waits; None = not found in time."""
+    """`useful_most`: a larger crew would not shorten waits; None = not found in time. `latency`:
+    the recommended counts under that policy, with the aim as promise; None = it is the policy, or
+    the aim is no promise.
+    """
 
     aim: Aim
     reached: bool
@@ -64,6 +72,15 @@ class Advice:
     candidates: Sequence[Candidate]  # both among them, the smallest first
     useful_most: int | None
     simulations: int
+    latency: Candidate | None = None
+
+    @property
+    def prefers_latency(self) -> bool:
+        """Whether the policy reaches the aim too, at a cost that is clearly lower."""
+        if self.latency is None or self.latency.wait_seconds > self.aim.wait_seconds:
+            return False
+        cost = self.recommended.figures.worker_seconds
+        return self.latency.figures.worker_seconds < (1 - LOWER_SHARE) * cost
 
 
 def tune(
@@ -90,7 +107,9 @@ def tune(
     beyond = None if useful is None else Counts(recommended.least, useful)
     found = search.candidates(_marked(present, recommended, kept, beyond))
     of = {one.counts: one for one in found}
-    return Advice(aim, reached, of[present], of[recommended], found, useful, search.count)
+    latency = search.with_latency(recommended)
+    simulations = search.count + (latency is not None)
+    return Advice(aim, reached, of[present], of[recommended], found, useful, simulations, latency)
 
 
 def _marked(
@@ -129,6 +148,27 @@ class _Search:
             self._figures[counts] = figures_of(self._trace, settings, run)
             self._progress(self.count)
         return self._waits[counts]
+
+    def with_latency(self, counts: Counts) -> Candidate | None:
+        """These counts under the policy `latency`, with the aim as promise for all kinds."""
+        policy, aim_seconds = self._settings.policy, self._aim.wait_seconds
+        if policy.policy == "latency" or not aim_seconds:
+            return None
+        promises = attrs.evolve(policy.promises, max_wait_seconds=aim_seconds)
+        policy = attrs.evolve(
+            policy,
+            policy="latency",
+            promises=promises,
+            default_count=counts.least,
+            max_count=counts.most,
+        )
+        settings = attrs.evolve(self._settings, policy=policy)
+        run = simulate(self._trace, settings)
+        self._progress(self.count + 1)
+        wait = quantile(sorted(run.waits), self._aim.share)
+        figures = figures_of(self._trace, settings, run)
+        span = max(one.span_seconds for one in (figures, *self._figures.values()))
+        return Candidate(counts, wait, figures.over(span), ("policy latency",))
 
     def reaches(self, counts: Counts) -> bool:
         return self.wait(counts) <= self._aim.wait_seconds
@@ -170,7 +210,7 @@ class _Search:
 
     def _first(self, low: int, high: int, fits: Callable[[int], bool]) -> int:
         """The smallest number that fits, given that all larger ones do; `high` is assumed to."""
-        while low < high and self.count < SIMULATIONS_MAX - 3:  # the last few are for the table
+        while low < high and self.count < SIMULATIONS_MAX - 4:  # the last few are for the table
             middle = (low + high) // 2
             if fits(middle):
                 high = middle
@@ -196,6 +236,7 @@ def advice_object(
         "recommended": _candidate_object(advice.recommended),
         "candidates": [_candidate_object(one) for one in advice.candidates],
         "no_gain_beyond": advice.useful_most,
+        "latency": None if advice.latency is None else _candidate_object(advice.latency),
         "simulations": advice.simulations,
         "settings": "\n".join(settings_lines(advice, tenant)),
         "summary": " ".join(summary_lines(advice, settings)),
@@ -220,12 +261,17 @@ def advice_lines(advice: Advice, trace: Trace, settings: ModelSettings, tenant: 
 
 
 def settings_lines(advice: Advice, tenant: str) -> list[str]:
-    """The recommended counts as TOML; empty if they are set already."""
-    if advice.present.counts == advice.recommended.counts:
-        return []
-    path = ("workers",) if tenant == DEFAULT_TENANT else ("tenants", tenant, "workers")
-    counts = advice.recommended.counts
-    return [f"[{key_text(path)}]", f"default_count = {counts.least}", f"max_count = {counts.most}"]
+    """What is recommended as TOML; empty if it is set already."""
+    above = () if tenant == DEFAULT_TENANT else ("tenants", tenant)
+    counts, lines = advice.recommended.counts, list[str]()
+    if advice.present.counts != counts:
+        head = key_text((*above, "workers"))
+        lines += [f"[{head}]", f"default_count = {counts.least}", f"max_count = {counts.most}"]
+    if advice.prefers_latency:
+        promise = f"max_wait_seconds = {advice.aim.wait_seconds:g}"
+        blank = [""] if lines else []
+        lines += [*blank, "[scaling]", 'policy = "latency"', promise]
+    return lines
 
 
 def summary_lines(advice: Advice, settings: ModelSettings) -> Iterator[str]:
@@ -243,6 +289,13 @@ def summary_lines(advice: Advice, settings: ModelSettings) -> Iterator[str]:
             f" next decision, every {interval}. Keep more workers ready, or lower "
             "workers.scale_interval_ms."
         )
+    if advice.latency is not None and advice.prefers_latency:
+        wait = duration_text(advice.latency.wait_seconds)
+        yield (
+            f"With the policy latency: {_quantile_name(advice)} wait {wait}, worker-seconds"
+            f" {_cost(advice.recommended)} -> {_cost(advice.latency)}."
+        )
+    yield NOT_TRIED
 
 
 def _change(advice: Advice) -> str:
@@ -283,7 +336,8 @@ def _table(advice: Advice) -> list[str]:
         ">worker-seconds": _cost,
         "": lambda one: ", ".join(one.marks),
     }
-    return table_of(advice.candidates, columns)
+    latency = [] if advice.latency is None else [advice.latency]
+    return table_of([*advice.candidates, *latency], columns)
 
 
 def _quantile_name(advice: Advice) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from musterd.console.simulate.tuning import (
     SIMULATIONS_MAX,
     Advice,
     Aim,
+    Candidate,
     Counts,
     advice_lines,
     settings_lines,
@@ -18,7 +20,7 @@ from musterd.manager.model.figures import quantile
 from musterd.manager.model.settings import ModelSettings
 from musterd.manager.model.simulation import simulate
 from musterd.manager.model.trace import Trace
-from tests.support.traces import rules, trace_of
+from tests.support.traces import promising, rules, trace_of
 
 # Every five minutes 40 jobs of 10 s at once.
 BURSTS = [(60.25 + 300 * round_, 10.0) for round_ in range(6) for _ in range(40)]
@@ -118,3 +120,44 @@ def test_a_person_gets_a_table_a_sentence_and_lines_to_paste() -> None:
     assert said[-3:] == [
         "[workers]", f"default_count = {counts.least}", f"max_count = {counts.most}",
     ]  # fmt: skip
+
+
+def test_the_policy_latency_is_tried_with_the_recommended_counts_and_the_aim_as_promise() -> None:
+    trace = trace_of(BURSTS)
+    advice = tune(trace, rules(), Aim(0.95, 20.0))
+    counts, found = advice.recommended.counts, advice.latency
+    assert found is not None
+    assert (found.counts, found.marks) == (counts, ("policy latency",))
+    settings = promising(20.0, default_count=counts.least, max_count=counts.most)
+    assert found.wait_seconds == quantile(sorted(simulate(trace, settings).waits), 0.95)
+    assert found.figures.span_seconds == advice.recommended.figures.span_seconds
+    assert any("policy latency" in line for line in advice_lines(advice, trace, rules(), "default"))
+    latency = tune(trace, promising(20.0, default_count=2, max_count=8), Aim(0.95, 20.0))
+    assert latency.latency is None
+    assert tune(trace, rules(), Aim(0.95, 0.0)).latency is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "wait", "prefers"),
+    [(0.94, 20.0, True), (0.96, 20.0, False), (0.5, 20.1, False)],
+)
+def test_latency_is_recommended_where_it_reaches_the_aim_for_clearly_less(
+    cost: float, wait: float, prefers: bool
+) -> None:
+    advice = tune(trace_of(BURSTS), rules(), Aim(0.95, 20.0))
+    best = advice.recommended
+    figures = attrs.evolve(best.figures, worker_seconds=best.figures.worker_seconds * cost)
+    latency = Candidate(best.counts, wait, figures, ("policy latency",))
+    advice = attrs.evolve(advice, latency=latency)
+    assert advice.prefers_latency is prefers
+    scaling = ["[scaling]", 'policy = "latency"', "max_wait_seconds = 20"]
+    assert (settings_lines(advice, "default")[-3:] == scaling) is prefers
+    assert (
+        any("With the policy latency" in one for one in summary_lines(advice, rules())) is prefers
+    )
+
+
+def test_it_says_what_was_not_tried() -> None:
+    advice = tune(trace_of(BURSTS), rules(), Aim(0.95, 20.0))
+    (said,) = (one for one in summary_lines(advice, rules()) if one.startswith("Not tried: "))
+    assert "up_step" in said
