@@ -46,7 +46,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[Row]:
     """Raises `InvalidTrace`. Columns may come in any order; others are skipped."""
     reader = csv.reader(lines, strict=True)
     try:
-        places = _places(next(reader, []))
+        places = _places(next(reader, list[str]()))
         for cells in reader:
             if cells:
                 yield _row(cells, places, reader.line_num)
