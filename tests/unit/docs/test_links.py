@@ -58,6 +58,8 @@ def test_the_index_links_every_guide() -> None:
 def test_each_decision_is_listed_once_by_topic() -> None:
     listed = [path for path, _ in targets(DOCS / "decisions" / "README.md")]
     assert sorted(listed) == sorted(set((DOCS / "decisions").glob("[0-9]*.md")))
+    numbers = [path.name[:4] for path in listed]
+    assert sorted(numbers) == sorted(set(numbers))
 
 
 def broken_links(path: Path) -> Iterator[str]:

@@ -25,7 +25,7 @@ def made(type_: str, **data: Any) -> Event:
     ("event", "words"),
     [
         (made("job.enqueued"), ""),
-        (made("job.enqueued", state="pending"), "state=pending"),
+        (made("job.enqueued", state="pending"), "held"),
         (made("job.started", attempt=2, node="n", worker=3), "attempt 2 by worker 3 on n"),
         (made("job.progress", overall=42, note="half"), "42 %: half"),
         (

@@ -21,6 +21,7 @@ KEYS = [
     *(
         "dedup_key",
         "target",
+        "traceparent",
         "attempt",
         "max_attempts",
         "created_at",
@@ -37,7 +38,7 @@ KEYS = [
         "progress",
     ),
     *("attempts", "cleared_at", "webhook", "stale_at"),
-    *("schedule", "scheduled_for", "spent", "updated_at", "traceparent"),
+    *("schedule", "scheduled_for", "spent", "updated_at"),
 ]
 
 QUEUED = job_record()
