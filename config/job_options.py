@@ -136,13 +136,19 @@ URL = short_text(URL_LENGTH_MAX)._replace(
 
 # As W3C writes it: version, trace, span, flags. No id is all zeros, and no version is ff.
 TRACEPARENT_PATTERN = "^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$"
-_is_traceparent = re.compile(TRACEPARENT_PATTERN.replace("$", r"\Z")).match
+_traceparent = re.compile(TRACEPARENT_PATTERN.replace("$", r"\Z"))
+
+
+def _is_traceparent(value: object) -> bool:
+    return isinstance(value, str) and _traceparent.match(value) is not None
+
+
 TRACEPARENT = OptionType(
     "traceparent",
     "text",
     {"type": "string", "pattern": TRACEPARENT_PATTERN},
     "a W3C traceparent, as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 is",
-    lambda value: isinstance(value, str) and _is_traceparent(value) is not None,
+    _is_traceparent,
     is_shown=False,
 )
 

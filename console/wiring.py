@@ -30,8 +30,8 @@ from musterd.config.tenants import settings_of
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.process import boottime
+from musterd.manager.node.systemd import ServiceManager
 from musterd.manager.reload.reloader import publish_bounds
-from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tracing.carrying import Tracing, make_tracing
 from musterd.store.input import PayloadLimits

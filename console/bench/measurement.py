@@ -23,8 +23,8 @@ from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, Tenant
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.model.figures import quantile
 from musterd.manager.node.process import collect_seldom
+from musterd.manager.scaling.model.figures import quantile
 from musterd.store.client import Client
 from musterd.store.errors import NoSuchJob, StoreError
 from musterd.store.leases import Settlement, Successes

@@ -71,5 +71,6 @@ def _checked(done: subprocess.CompletedProcess[bytes], verb: str) -> str:
 
 
 def _properties(part: str) -> tuple[str, str]:
-    found = dict(line.partition("=")[::2] for line in part.splitlines())
+    lines = (line.partition("=") for line in part.splitlines())
+    found = {name: value for name, _, value in lines}
     return found.get("Id", ""), found.get("ActiveState", "")

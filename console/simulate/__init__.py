@@ -1,3 +1,3 @@
-"""The verbs that show what other settings would have made of past jobs (`manager/model`): they read
-a trace, run it, search, and report. All but `verb` is pure.
+"""The verbs that show what other settings would have made of past jobs (`manager/scaling/model`):
+they read a trace, run it, search, and report. All but `verb` is pure.
 """

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
-from musterd.manager.model.reading import ATTEMPTS_MAX
-from musterd.manager.model.trace import NONE, LeftOut, Trace
+from musterd.manager.scaling.model.reading import ATTEMPTS_MAX
+from musterd.manager.scaling.model.trace import NONE, LeftOut, Trace
 from musterd.store.words import moment_of
 
 TIMES = ("enqueued", "started", "finished")

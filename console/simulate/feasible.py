@@ -12,9 +12,9 @@ import attrs
 from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
 from musterd.config.schedules import Schedule, of_tenant
 from musterd.config.settings import Settings
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import NONE, Trace
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.words import duration_text, plural
 

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from musterd.config.toml_text import plain
-from musterd.manager.model.figures import PLACES, waits_object, waits_of
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.figures import PLACES, waits_object, waits_of
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.trace import Trace
 from musterd.store.words import count_text, duration_text, plural, time_text
 
 

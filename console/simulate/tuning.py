@@ -13,10 +13,16 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
 from musterd.console.output import Columns, table_of
 from musterd.console.simulate.showing import trace_lines, trace_object
-from musterd.manager.model.figures import PLACES, Figures, figures_object, figures_of, quantile
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.figures import (
+    PLACES,
+    Figures,
+    figures_object,
+    figures_of,
+    quantile,
+)
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import Trace
 from musterd.store.words import count_text, duration_text
 
 SIMULATIONS_MAX = 40

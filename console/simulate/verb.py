@@ -41,13 +41,13 @@ from musterd.console.verbs.events import (
     read_since,
     source_option,
 )
-from musterd.manager.model.figures import Figures, figures_object, figures_of, waits_of
-from musterd.manager.model.reading import TraceReader
-from musterd.manager.model.settings import ModelSettings, model_settings
-from musterd.manager.model.simulation import Run
-from musterd.manager.model.simulation import simulate as run_trace
-from musterd.manager.model.trace import Trace
 from musterd.manager.scaling.candidate import candidate_of
+from musterd.manager.scaling.model.figures import Figures, figures_object, figures_of, waits_of
+from musterd.manager.scaling.model.reading import TraceReader
+from musterd.manager.scaling.model.settings import ModelSettings, model_settings
+from musterd.manager.scaling.model.simulation import Run
+from musterd.manager.scaling.model.simulation import simulate as run_trace
+from musterd.manager.scaling.model.trace import Trace
 from musterd.store.engine import Engine
 from musterd.store.events import Event, EventFilter
 from musterd.store.opening import in_store

@@ -23,8 +23,8 @@ from musterd.console.verbs.status import live_status, status_line
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.log import set_up_log
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.model.figures import quantile
 from musterd.manager.node.status import NodeStatus
+from musterd.manager.scaling.model.figures import quantile
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Settlement, Successes

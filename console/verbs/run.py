@@ -30,7 +30,7 @@ from musterd.console.verbs.kinds import check_kinds, check_kinds_at_start, log_b
 from musterd.console.wiring import Node, early_and_late_signals, http_deps, make_node
 from musterd.manager.log import event, set_up_log
 from musterd.manager.node.process import collect_seldom, keep_capabilities, keep_memory_private
-from musterd.manager.systemd import ServiceManager, take_service_manager
+from musterd.manager.node.systemd import ServiceManager, take_service_manager
 from musterd.web.samples import Samples
 from musterd.web.server.listening import address_text, listener_at, port_of
 

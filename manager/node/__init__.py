@@ -1,1 +1,1 @@
-"""One node: the daemon, what it says of itself, and how it ends."""
+"""One node: the daemon, what it says of itself (also to systemd), and how it ends."""

@@ -18,10 +18,10 @@ from musterd.manager.duties.duty import METRICS
 from musterd.manager.log import event, tenant_log
 from musterd.manager.node.process import cancel_when, measure_loop_lag
 from musterd.manager.node.status import NodePhase, NodeStatus
+from musterd.manager.node.systemd import Liveness, Notifier, drain_seconds_max, liveness_of
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
 from musterd.manager.scaling.supervisor import TenantLimits
-from musterd.manager.systemd import Liveness, Notifier, drain_seconds_max, liveness_of
 from musterd.manager.tenancy.deps import DaemonDeps, TenancyDeps
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy

@@ -19,9 +19,9 @@ from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.machine import read_machine
 from musterd.manager.node.process import boottime, end_process, machine_load
 from musterd.manager.node.status import Configured
+from musterd.manager.node.systemd import ServiceManager
 from musterd.manager.scaling.guard import Machine
 from musterd.manager.scaling.supervisor import TenantLimits
-from musterd.manager.systemd import ServiceManager
 from musterd.manager.tracing.carrying import Tracing
 from musterd.manager.webhooks.courier import Post
 from musterd.store.idle_tenant_scan import TenantScan

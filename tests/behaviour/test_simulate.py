@@ -12,10 +12,10 @@ import pytest
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.manager.model.figures import quantile
-from musterd.manager.model.settings import model_settings
-from musterd.manager.model.simulation import Run, simulate
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.figures import quantile
+from musterd.manager.scaling.model.settings import model_settings
+from musterd.manager.scaling.model.simulation import Run, simulate
+from musterd.manager.scaling.model.trace import Trace
 from tests.support.stage import Node, Stage, kind, until
 from tests.support.stage_idle_scan import EPOCH
 from tests.support.traces import trace_from
@@ -125,7 +125,8 @@ async def play(stage: Stage, node: Node, puts: Puts) -> Played:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look)
-        for at, name, count, options in (Put(*one) for one in puts):
+        for put in puts:
+            at, name, count, options = put if isinstance(put, Put) else Put(*put)
             await trio.sleep(started + at - trio.current_time())
             await stage.put(name, count, **options)
         await stage.all_ended(within_seconds=1000)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from musterd.manager.systemd import ServiceManager
+from musterd.manager.node.systemd import ServiceManager
 from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.notify_socket import NotifySocket

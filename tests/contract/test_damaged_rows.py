@@ -85,15 +85,19 @@ async def all_can_be_read(rig: PostgresRig | SqliteRig, number: int) -> None:
     await rig.engine.queue.next_due_seconds()
 
 
+async def put_three(rig: PostgresRig | SqliteRig, target: str | None) -> None:
+    """Due jobs, of which the second is of the target."""
+    for each in (None, target, None):
+        await rig.engine.jobs.enqueue([NewJob("report", target=each)])
+
+
 @pytest.mark.parametrize("change", ODD_ON_POSTGRES)
 @pytest.mark.parametrize("target", [None, "t"])
 async def test_a_row_that_no_claim_can_take_fails_alone(
     postgres_rig: PostgresRig, change: str, target: str | None
 ) -> None:
     rig = postgres_rig
-    await put(rig.engine, 0)
-    await rig.engine.jobs.enqueue([NewJob("report", target=target)])
-    await put(rig.engine, 0)
+    await put_three(rig, target)
     damage(rig, change, 2)
     await all_can_be_read(rig, 3)
     found, aside = await taken(rig)
@@ -111,9 +115,7 @@ async def test_nor_does_one_in_a_file_stop_the_others(
     file_rig: SqliteRig, change: str, target: str | None
 ) -> None:
     rig = file_rig
-    await put(rig.engine, 0)
-    await rig.engine.jobs.enqueue([NewJob("report", target=target)])
-    await put(rig.engine, 0)
+    await put_three(rig, target)
     damage_file(rig, change, 2)
     found, aside = await taken(rig)
     assert (found, [one.id for one in aside]) == ([1, 3], [2])

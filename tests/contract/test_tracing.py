@@ -103,11 +103,15 @@ async def daemon(
         f"catalog.python_path=[{json.dumps(str(folder))}]", 'http.listen=""',
     ]  # fmt: skip
     settings = load(None, {}, sets, folder / "none.toml").settings
-    monkeypatch.setattr(wiring, "make_tracing", lambda *_: tracing)
-    monkeypatch.syspath_prepend(str(folder))
+
+    def make_tracing(*_: object) -> Tracing | None:
+        return tracing
+
+    monkeypatch.setattr(wiring, "make_tracing", make_tracing)
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     node = wiring.make_node(settings, catalog_of(settings), logging.getLogger("traced"))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(node.daemon.run)
+        nursery.start_soon(node.daemon.run)  # noqa: ASYNC113 - it may start at any time
         yield
         node.daemon.stop()
 

@@ -19,7 +19,12 @@ NOT_SIMULATED = (
     # Sockets, files, child processes, signals, and the other engine.
     *("store/postgres/", "store/client.py", "store/sqlite/client.py", "store/opening.py"),
     *("store/scratch.py", "store/sqlite/scratch.py", "store/sqlite/hints.py", "workers/runners/"),
-    *("workers/shortage.py", "manager/systemd.py", "manager/log.py", "manager/webhooks/courier.py"),
+    *(
+        "workers/shortage.py",
+        "manager/node/systemd.py",
+        "manager/log.py",
+        "manager/webhooks/courier.py",
+    ),
     # What people are shown.
     *("store/why", "store/report.py", "store/words.py", "store/estimate.py", "store/reasons.py"),
     *("store/overview.py", "store/sqlite/overview.py", "store/sqlite/why.py", "store/health.py"),

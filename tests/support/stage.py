@@ -20,8 +20,8 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.status import Decision, WorkerView
+from musterd.manager.node.systemd import ServiceManager
 from musterd.manager.scaling.guard import Machine
-from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post

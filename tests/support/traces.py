@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from musterd.manager.model.reading import TraceReader
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.manager.scaling.latency import Promises
+from musterd.manager.scaling.model.reading import TraceReader
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.store.events import EventLog
 
 BEGUN_AT = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)

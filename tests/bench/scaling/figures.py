@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import attrs
 
-from musterd.manager.model.figures import quantile
+from musterd.manager.scaling.model.figures import quantile
 
 PROMISED_SECONDS = 2.0
 KEPT_SHARE = 0.999

@@ -7,7 +7,7 @@ import pytest
 
 from musterd.console.output import LiveLine
 from musterd.console.verbs.status import crew_bar, live_status, status_line
-from musterd.manager.model.figures import quantile
+from musterd.manager.scaling.model.figures import quantile
 from tests.support.web_scene import STATUS
 
 

@@ -14,7 +14,7 @@ import tomli
 from musterd import __version__
 from musterd.config.load import load
 from musterd.config.settings import Settings
-from musterd.manager.systemd import drain_seconds_max
+from musterd.manager.node.systemd import drain_seconds_max
 from tests.support.manifests import DEPLOY, document
 from tests.support.missing import program
 from tests.support.pages import ROOT

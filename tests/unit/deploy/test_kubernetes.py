@@ -12,7 +12,7 @@ import pytest
 from musterd import __version__
 from musterd.config.load import SYSTEM_FILE, load
 from musterd.config.settings import Settings
-from musterd.manager.systemd import drain_seconds_max
+from musterd.manager.node.systemd import drain_seconds_max
 from tests.support.command import Home
 from tests.support.manifests import (
     DEPLOY,

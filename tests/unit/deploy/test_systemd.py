@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from musterd.manager.systemd import drain_seconds_max
+from musterd.manager.node.systemd import drain_seconds_max
 from tests.support.missing import program
 from tests.support.pages import bare, page, table
 from tests.support.stage import settings_with

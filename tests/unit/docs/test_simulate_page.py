@@ -16,9 +16,9 @@ from musterd.console.simulate.tuning import (
     tune,
 )
 from musterd.console.simulate.verb import QUANTILE, WAIT_SECONDS, Comparison, comparison_object
-from musterd.manager.model.figures import figures_object
-from musterd.manager.model.reading import ATTEMPTS_MAX
-from musterd.manager.model.simulation import simulate
+from musterd.manager.scaling.model.figures import figures_object
+from musterd.manager.scaling.model.reading import ATTEMPTS_MAX
+from musterd.manager.scaling.model.simulation import simulate
 from tests.support.pages import page, table
 from tests.support.traces import rules, trace_of
 

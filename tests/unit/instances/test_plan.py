@@ -88,7 +88,8 @@ def test_never_below_one_never_above_all_and_nobody_who_is_not_there(
     letters: str, looks: Sequence[tuple[int | None, float, int]], linger_seconds: float
 ) -> None:
     """`looks`: what is wanted, how long after the one before, and the dice for the units."""
-    now, memory, found = 0.0, Memory(), states(letters)
+    now, memory = 0.0, Memory()
+    found: dict[int, State] = states(letters)
     wanted: list[tuple[float, int]] = []
     for desired, later, chance in looks:
         now += later

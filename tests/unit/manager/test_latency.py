@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musterd.manager.model.simulation import Run, simulate
 from musterd.manager.scaling.decision import Others, ScalingPolicy, Situation, raw_wish, wish_of
 from musterd.manager.scaling.latency import MEASURED_RUNS, Promises, WantedCrew, Work
+from musterd.manager.scaling.model.simulation import Run, simulate
 from musterd.manager.scaling.service_times import SMOOTHING_SECONDS, Arrivals
 from musterd.store.estimate import Service
 from musterd.store.queue import Line, Waiting

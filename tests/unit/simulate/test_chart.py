@@ -10,8 +10,8 @@ from musterd.console.simulate.verb import (
     queue_columns,
     scale_line,
 )
-from musterd.manager.model.figures import quantile, waits_of
-from musterd.manager.model.simulation import simulate
+from musterd.manager.scaling.model.figures import quantile, waits_of
+from musterd.manager.scaling.model.simulation import simulate
 from tests.support.traces import rules, trace_of
 
 

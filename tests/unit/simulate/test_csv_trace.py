@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.console.simulate.csv_trace import InvalidTrace, is_csv, rows_of, trace_of_rows
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import Trace
 from tests.support.traces import rules
 
 HEAD = "enqueued,started,finished,kind"

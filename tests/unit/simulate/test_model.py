@@ -8,17 +8,17 @@ from math import inf
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from musterd.config.scaling import Hours
-from musterd.manager.model.line import SimulatedQueue
-from musterd.manager.model.settings import ModelSettings, rest_size
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import Promises
+from musterd.manager.scaling.model.line import SimulatedQueue
+from musterd.manager.scaling.model.settings import ModelSettings, rest_size
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.manager.scaling.steps import Steps
 from tests.support.scale import scaled
 from tests.support.traces import rules, trace_of
@@ -231,6 +231,13 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
     st.integers(2, 5),
     st.lists(hours, max_size=2).map(tuple),
     st.sampled_from([0.0, 0.125, 7.8125]),
+)
+@example(
+    [(0.0, 0.0)],
+    rules(interval_seconds=0.25, default_count=0),
+    2,
+    (each_minutes(30, 2, 1.5, 1, None),),  # until the trace begins
+    0.125,
 )
 def test_what_is_passed_over_changes_nothing(
     pairs: list[tuple[float, float]],

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from musterd.config.load import load
 from musterd.config.scaling import Guard
 from musterd.config.schedules import Schedule
-from musterd.manager.model.line import SimulatedQueue
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.latency import Promises
+from musterd.manager.scaling.model.line import SimulatedQueue
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import NONE, Trace
 from tests.support.scale import scaled
 from tests.support.stage import NO_FILE
 from tests.support.traces import BEGUN_AT, rules, trace_of

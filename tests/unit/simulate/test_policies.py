@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from musterd.manager.model.figures import Figures, figures_of
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.figures import Figures, figures_of
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import Trace
 from tests.support.pages import bare, page, table
 from tests.support.traces import promising, trace_of
 

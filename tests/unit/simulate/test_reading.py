@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from musterd.manager.model.reading import TraceReader
-from musterd.manager.model.trace import NONE, Trace
+from musterd.manager.scaling.model.reading import TraceReader
+from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.store.events import Event
 from musterd.store.scaling_journal import JournalRun
 from tests.support.traces import BEGUN_AT

@@ -16,10 +16,10 @@ from musterd.console.simulate.tuning import (
     summary_lines,
     tune,
 )
-from musterd.manager.model.figures import quantile
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.simulation import simulate
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.figures import quantile
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.manager.scaling.model.trace import Trace
 from tests.support.traces import promising, rules, trace_of
 
 # Every five minutes 40 jobs of 10 s at once.

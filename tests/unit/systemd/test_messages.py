@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from musterd.manager.node.status import NodeStatus, StoreAndCrew, TenantStatus
-from musterd.manager.systemd import (
+from musterd.manager.node.systemd import (
     TEXT_LENGTH_MAX,
     DaemonView,
     Liveness,

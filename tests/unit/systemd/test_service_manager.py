@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from musterd.manager.systemd import ServiceManager, take_service_manager
+from musterd.manager.node.systemd import ServiceManager, take_service_manager
 from tests.support.notify_socket import NotifySocket
 
 

@@ -9,9 +9,6 @@ from math import ceil, floor, inf
 import attrs
 
 from musterd.config.scaling import Guard
-from musterd.manager.model.line import SimulatedQueue
-from musterd.manager.model.settings import ModelSettings, rest_size
-from musterd.manager.model.trace import Trace
 from musterd.manager.scaling.decision import (
     Memory,
     Others,
@@ -23,6 +20,9 @@ from musterd.manager.scaling.decision import (
 from musterd.manager.scaling.guard import Machine, is_on
 from musterd.manager.scaling.hours import HoursClock, with_hours
 from musterd.manager.scaling.latency import Work
+from musterd.manager.scaling.model.line import SimulatedQueue
+from musterd.manager.scaling.model.settings import ModelSettings, rest_size
+from musterd.manager.scaling.model.trace import Trace
 from musterd.manager.scaling.observer import OVERDUE_INTERVALS
 from musterd.manager.scaling.upcoming import SlotClock
 
@@ -83,7 +83,7 @@ class _Supervisor:
 
     @property
     def now(self) -> float:
-        return self.time(self.tick)
+        return max(0.0, self.time(self.tick))  # nothing is known of what was before the trace
 
     def time(self, tick: int) -> float:
         return self.origin_seconds + tick * self.interval_seconds

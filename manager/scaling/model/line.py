@@ -11,8 +11,8 @@ from math import inf, nan
 
 import attrs
 
-from musterd.manager.model.trace import NONE, Trace
 from musterd.manager.scaling.latency import Work
+from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.manager.scaling.service_times import Arrivals, ServiceTimes
 from musterd.store.estimate import together
 from musterd.store.queue import LINE_MAX, Line, SpareCapacity, Waiting

@@ -10,8 +10,8 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.scaling import Hours
 from musterd.config.schedules import Schedule, of_tenant
 from musterd.config.settings import Settings
-from musterd.manager.model.line import NO_CAPS, RunLimits
 from musterd.manager.scaling.decision import ScalingPolicy
+from musterd.manager.scaling.model.line import NO_CAPS, RunLimits
 from musterd.manager.scaling.supervisor import policy_of
 
 NO_SCHEDULES: Mapping[str, Schedule] = {}

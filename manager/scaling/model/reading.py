@@ -11,8 +11,8 @@ from typing import get_args
 
 import attrs
 
-from musterd.manager.model.trace import NONE, LeftOut, Trace
 from musterd.manager.scaling.guard import GuardLimit
+from musterd.manager.scaling.model.trace import NONE, LeftOut, Trace
 from musterd.store.events import Event
 from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import moment_of

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from musterd.manager.model.settings import ModelSettings
-from musterd.manager.model.simulation import Run
-from musterd.manager.model.trace import Trace
+from musterd.manager.scaling.model.settings import ModelSettings
+from musterd.manager.scaling.model.simulation import Run
+from musterd.manager.scaling.model.trace import Trace
 
 PLACES = 6  # of seconds and shares, for programs
 
