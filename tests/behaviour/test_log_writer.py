@@ -2,20 +2,18 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import trio
 
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job_log import LogPosition
-from musterd.store.jobs import NewJob
 from musterd.store.leases import LogNote
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
 from musterd.workers.joblog import JobLog
 from musterd.workers.log_writer import NEW_BYTES_MAX, LogWriter
-from tests.contract.job_tools import take_one
-from tests.support.desks import make_desk
+from tests.support.desks import claimed_under, make_desk
 from tests.support.faulty_engine import PartOverlay
 from tests.support.stage import live_settings
 
@@ -39,13 +37,7 @@ class Weather(PartOverlay):
 
 @asynccontextmanager
 async def a_job_that_speaks() -> AsyncGenerator[tuple[SqliteEngine, Held, JobLog, Weather]]:
-    engine = SqliteEngine(":memory:", lambda: 1000.0, busy_timeout_seconds=1)
-    weather = Weather(engine.leases)
-    engine.leases = cast(Any, weather)
-    await engine.open()
-    await engine.migrate()
-    await engine.jobs.enqueue([NewJob("a")])
-    claim = await take_one(engine)
+    engine, weather, claim = await claimed_under(Weather)
     desk = make_desk()
     desk.book_claims([claim], 1e9)
     held = desk.held[claim.id]

@@ -2,21 +2,17 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
 from uuid import uuid4
 
 import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreUnavailable
-from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
-from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Contained, Note
 from musterd.workers.progress import ProgressWriter
-from tests.contract.job_tools import take_one
-from tests.support.desks import make_desk
+from tests.support.desks import claimed_under, make_desk
 from tests.support.faulty_engine import PartOverlay
 from tests.support.stage import live_settings
 
@@ -47,13 +43,7 @@ async def progress_of(engine: Engine, job_id: int) -> tuple[float | None, str | 
 
 @asynccontextmanager
 async def a_running_job() -> AsyncGenerator[tuple[ProgressWriter, Held, Weather]]:
-    engine = SqliteEngine(":memory:", lambda: 1000.0, busy_timeout_seconds=1)
-    weather = Weather(engine.leases)
-    engine.leases = cast(Any, weather)
-    await engine.open()
-    await engine.migrate()
-    await engine.jobs.enqueue([NewJob("a")])
-    claim = await take_one(engine)
+    engine, weather, claim = await claimed_under(Weather)
     desk = make_desk()
     mine = claim._replace(worker=None)
     desk.book_claims([mine, mine._replace(id=77, token=uuid4())], 0.0)

@@ -30,7 +30,13 @@ def daemon(url: str, sets: Sequence[str] = ()) -> Generator[int]:
     command = [sys.executable, "-m", "musterd", "run"]
     for one in chosen:
         command += ["--set", one]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    with ended_at_the_end(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)) as number:
+        yield number
+
+
+@contextmanager
+def ended_at_the_end(process: subprocess.Popen[bytes]) -> Generator[int]:
+    """Gives its process id. It is asked to end, then made to."""
     try:
         yield process.pid
     finally:

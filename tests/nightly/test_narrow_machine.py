@@ -168,13 +168,19 @@ def use_up_the_log(url: str) -> None:
         session.execute("select pg_logical_emit_message(true, 'x', repeat('y', 20000000))")
 
 
-def test_a_full_disk_loses_nothing(on_a_disk: Ground) -> None:
-    on = on_a_disk
+@contextmanager
+def at_work(on: Ground) -> Generator[tuple[Disk, Daemon]]:
     assert on.disk is not None
     with on.daemon() as daemon:
         daemon.wait_until_ready()
         on.innocents.enqueue(JOBS)
-        with on.disk.full():
+        yield on.disk, daemon
+
+
+def test_a_full_disk_loses_nothing(on_a_disk: Ground) -> None:
+    on = on_a_disk
+    with at_work(on) as (volume, daemon):
+        with volume.full():
             says(daemon, "has no disk space left", on.home)
             on.innocents.enqueue(20)
         assert {each.trouble for each in on.innocents.refusals} == {"disk_full"}
@@ -186,11 +192,8 @@ def test_a_full_disk_loses_nothing(on_a_disk: Ground) -> None:
 @pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
 def test_a_server_that_falls_over_its_full_disk_is_waited_for(on_a_disk: Ground) -> None:
     on = on_a_disk
-    assert on.disk is not None
-    with on.daemon() as daemon:
-        daemon.wait_until_ready()
-        on.innocents.enqueue(JOBS)
-        with on.disk.full(), pytest.raises(psycopg.OperationalError):
+    with at_work(on) as (volume, daemon):
+        with volume.full(), pytest.raises(psycopg.OperationalError):
             use_up_the_log(on.innocents.url)
         eventually(lambda: ask(daemon.address, "/readyz").status == 503, 15)
         on.go_on()
@@ -225,17 +228,14 @@ def test_a_daemon_that_starts_on_such_a_disk_waits_for_it(on_a_disk: Ground, tro
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_file_on_a_disk_that_turns_read_only(on_a_disk: Ground) -> None:
     on = on_a_disk
-    assert on.disk is not None
-    with on.daemon() as daemon:
-        daemon.wait_until_ready()
-        on.innocents.enqueue(JOBS)
-        on.disk.turn_read_only()
+    with at_work(on) as (volume, daemon):
+        volume.turn_read_only()
         says(daemon, "is read-only", on.home)
         on.innocents.enqueue(5)
         assert {each.trouble for each in on.innocents.refusals} == {"read_only"}
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
-    on.disk.mend()
+    volume.mend()
     with on.daemon() as daemon:
         recovers(on, daemon)
 
@@ -243,15 +243,12 @@ def test_a_file_on_a_disk_that_turns_read_only(on_a_disk: Ground) -> None:
 @pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
 def test_a_server_on_a_disk_that_turns_read_only(on_a_disk: Ground) -> None:
     on = on_a_disk
-    assert on.disk is not None
-    with on.daemon() as daemon:
-        daemon.wait_until_ready()
-        on.innocents.enqueue(JOBS)
-        on.disk.turn_read_only()
+    with at_work(on) as (volume, daemon):
+        volume.turn_read_only()
         on.innocents.enqueue(1)
         eventually(lambda: ask(daemon.address, "/readyz").status == 503, 15)
         on.stand_still()
-        on.disk.mend()
+        volume.mend()
         on.go_on()
         recovers(on, daemon)
 

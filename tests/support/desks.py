@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import trio
 
-from musterd.store.leases import (
-    Reaped,
-    Settlement,
-    Successes,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, Reaped, Settlement, Successes
+from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.idleness import Idleness
+from tests.contract.job_tools import take_one
+from tests.support.faulty_engine import PartOverlay
 from tests.support.stage import live_settings
+
+Overlay = TypeVar("Overlay", bound=PartOverlay)
 
 
 class Silent:
@@ -80,3 +83,14 @@ def be_brisk(desk: Desk) -> None:
     """As after a thousand jobs that took no time at all."""
     for _ in range(1_000):
         desk._pacing.note_service(0.0)  # pyright: ignore[reportPrivateUsage] - what it measured
+
+
+async def claimed_under(weather: type[Overlay]) -> tuple[SqliteEngine, Overlay, Claim]:
+    """A store in memory whose leases are under that weather, and the claim of its only job."""
+    engine = SqliteEngine(":memory:", lambda: 1000.0, busy_timeout_seconds=1)
+    leases = weather(engine.leases)
+    engine.leases = cast(Any, leases)
+    await engine.open()
+    await engine.migrate()
+    await engine.jobs.enqueue([NewJob("a")])
+    return engine, leases, await take_one(engine)

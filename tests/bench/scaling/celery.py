@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.bench.running import wait_until
+from tests.bench.running import ended_at_the_end, wait_until
 from tests.bench.scaling.daemons import MAX_COUNT
 from tests.bench.scaling.figures import WARM_UP, Crew, Found, Ran
 from tests.bench.scaling.loads import Arrival, together
@@ -154,12 +153,5 @@ def _worker(folder: Path, surroundings: dict[str, str]) -> Generator[int]:
     command += ["--loglevel=error"]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, env=surroundings, stdout=log, stderr=log)
-        try:
-            yield process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        with ended_at_the_end(process) as number:
+            yield number

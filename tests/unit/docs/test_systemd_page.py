@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.support.pages import page, table
 
-MODULE = Path(__file__).parents[3] / "manager" / "systemd.py"
+MODULE = Path(__file__).parents[3] / "manager" / "node" / "systemd.py"
 
 
 def test_every_message_is_told() -> None:
