@@ -65,7 +65,7 @@ class Findings(NamedTuple):
     others or to another form of the claim, whether no more may be leased; and how many entries of
     the index it walked that led to no job, with the places of the first jobs if those were many.
     `is_limited`: it stopped at a kind with a limit that it did not count. `met`: how many stretches
-    it locked.
+    it locked; `used`: of how many of them it took jobs.
     """
 
     aside: int = 0
@@ -75,6 +75,7 @@ class Findings(NamedTuple):
     is_limited: bool = False
     firsts: Sequence[Mark] = ()
     met: int = 0
+    used: int = 0
     claimed_epoch: float = 0.0
 
 
@@ -259,7 +260,7 @@ class Claimer:
     marks: Marks
     lock_ms: str  # for how long one that keeps to limits waits for others
     _scan: int = 0  # how many stretches the next claim meets if it wants fewer jobs
-    _jobs_a_stretch: float = 1.0  # as the last claim met them
+    _jobs_a_stretch: float = 1.0  # of those that the last claim used
     _targets: int = 0  # how many more claims expect targets
     _limits: int = EXPECTED  # how many more expect limits; at first some may be parked
     _in_vain: int = 0  # how many more are not tried as `claim_one`, which could not judge the last
@@ -324,7 +325,7 @@ class Claimer:
         else:
             self._note(claim, claims, is_in_the_way=bool(found.busy or aside))
         is_short = len(claims) < claim.batch and found.met == sent.stretches and not found.aside
-        self._jobs_a_stretch = 1.0 if is_short or not claims else len(claims) / found.met
+        self._jobs_a_stretch = 1.0 if is_short or not claims else len(claims) / found.used
         if found.is_full or not (stops or (is_short and not found.busy)):
             return Claimed(claims, found.claimed_epoch, aside, found.is_full)
         more = await self._go_on(conn, _remaining(claim, claims))
@@ -434,9 +435,9 @@ def _claim_of_texts(
 def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:
     """The one row that a claim answers. `idle`: the workers that it was for."""
     number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, *others = row[:12]
-    claimed_epoch, met, walked, aside, busy, is_limited, is_full, firsts = row[12:]
+    claimed_epoch, met, used, walked, aside, busy, is_limited, is_full, firsts = row[12:]
     found = marks_of(firsts) if firsts else ()
-    findings = Findings(aside, busy, is_full, walked, is_limited, found, met, claimed_epoch)
+    findings = Findings(aside, busy, is_full, walked, is_limited, found, met, used, claimed_epoch)
     if not number:
         return [], findings
     workers, tokens = chain(idle, repeat(None)), repeat(token)

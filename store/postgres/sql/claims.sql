@@ -11,7 +11,8 @@
 -- 3. `claimed` reads the jobs, in claim order; `taken`, `left_over` and `leased` move them from `ready` to `leases`; `counted`
 --    and `drafted` say so in the counts and in the log of events. The first jobs are for the idle workers, and start.
 -- The answer is one row of arrays; an array of one value stands for all, null for an array of nulls. Beside them it says what
--- else the claim met: stretches in all, those that it left to another form (`busy`), and index entries that led to none.
+-- else the claim met: stretches in all, those that it took jobs of (`used`: the next claim meets hardly more), those that it
+-- left to another form (`busy`), and index entries that led to none.
 -- Entries of stretches that are long gone stay in the index as long as somebody holds an old snapshot; if a claim walked
 -- many, the next ones begin where it found the first job of each priority.
 with now as materialized ({now}),
@@ -154,9 +155,9 @@ drafted as (
     where logged.first <= logged.last
 )
 
--- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none
+-- part answer: the columns of what was claimed, then how many stretches were met, of how many of those jobs were claimed, and how many entries of the index led to none
 select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots, claimed_epoch,
-       (select count(*) from met)::int as met, {walked} as walked
+       (select count(*) from met)::int as met, (select count(*) from cut where upto >= first_id)::int as used, {walked} as walked
 
 -- part this_attempt: which attempt a claim makes; it is refused where nobody could write its end, in a row changed past its checks
 job.attempt + 1 / (job.attempt between 0 and 1999999999)::integer
