@@ -191,6 +191,10 @@ class Catalog(Mapping[str, WorkKind]):
     def __len__(self) -> int:
         return len(self._kinds)
 
+    def find(self, name: str) -> WorkKind | None:
+        """As `get`, which costs ten times as much: each job is looked up here."""
+        return self._kinds.get(name)
+
     def known(self, name: str) -> WorkKind:
         """The kind of that name. Raises `UnknownKind`."""
         kind = self.get(name)

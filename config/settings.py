@@ -425,12 +425,8 @@ class LiveSettings:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._now = settings
+        self.now = settings  # for reading
         self._subscribers: list[Callable[[], None]] = []
-
-    @property
-    def now(self) -> Settings:
-        return self._now
 
     def subscribe(self, on_change: Callable[[], None]) -> None:
         """Calls `on_change`, which must not fail, after each replacement."""
@@ -438,7 +434,7 @@ class LiveSettings:
 
     def replace(self, settings: Settings) -> None:
         """Synchronous: on return, the new settings are in effect everywhere."""
-        self._now = settings
+        self.now = settings
         for on_change in self._subscribers:
             on_change()
 

@@ -142,7 +142,9 @@ class Successes(NamedTuple):
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         return zip(self.ids, self.tokens, self.targets, strict=True)
 
-    def run_seconds_by_kind(self) -> Mapping[str, list[float]]:
+    def run_seconds_by_kind(self) -> Mapping[str, Sequence[float]]:
+        if self.kinds and self.kinds.count(self.kinds[0]) == len(self.kinds):
+            return {self.kinds[0]: self.run_seconds}
         found: dict[str, list[float]] = {}
         each = zip(self.kinds, self.run_seconds, strict=True)
         for kind, alike in groupby(each, key=itemgetter(0)):

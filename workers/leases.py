@@ -15,8 +15,9 @@ from musterd.config.settings import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.waiting import Bell
-from musterd.workers.claiming.desk import Desk, JobObserver
+from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.observer import JobObserver
 
 START_SECONDS = (
     0.1  # a job that has run this long without its start being written is marked as running

@@ -9,8 +9,6 @@ import logging
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
-import attrs
-
 from musterd.catalog.kinds import JSON, WorkKind, delay_seconds
 from musterd.store.leases import Claim, Verdict
 from musterd.store.lifecycle import (
@@ -37,9 +35,10 @@ class Note(NamedTuple):
         return min(100.0, max(0.0, self.percent))
 
 
-@attrs.define(eq=False)
 class Traces:
-    """What is known of an attempt even if it is cancelled: a runner leaves it here on its way."""
+    """What is known of an attempt even if it is cancelled: a runner leaves it here on its way. Few
+    do, so that what is not known has its value in the class.
+    """
 
     spent: str | None = None  # JSON text
 
@@ -95,6 +94,7 @@ class Outcome(NamedTuple):
     spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
+SUCCESS = Outcome("success")  # with nothing else to say, as most attempts end
 SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 _BESIDE_RESULT = SUCCEEDED[4:]
 
@@ -108,6 +108,8 @@ def is_plain(verdict: Verdict) -> bool:
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     """Success, cancel, snooze, another try after a delay, or the end."""
+    if outcome is SUCCESS:
+        return SUCCEEDED
     verdict = _judge(outcome, claim, kind, error_bytes_max)
     return verdict if outcome.spent is None else verdict._replace(spent=outcome.spent)
 

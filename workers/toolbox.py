@@ -22,14 +22,28 @@ CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
 class Bounds:
     """A worker's own. `with bounds as scope:` around an attempt is `with trio.CancelScope()`, but
     within `kept` a scope that nobody has cancelled stays open for the next attempt: to open one
-    costs more than a short job does. Between attempts nobody has it, so nobody cancels it.
+    costs more than a short job does, and so does to ask it whether it was cancelled. So an attempt
+    is cancelled, and limited, through the methods here.
     """
 
-    __slots__ = ("_keeps", "_scope")
+    __slots__ = ("_is_touched", "_keeps", "_scope")
 
     def __init__(self) -> None:
         self._keeps = False
+        self._is_touched = False  # the attempt under way was cancelled, or has a limit
         self._scope: trio.CancelScope | None = None
+
+    def cancel(self) -> None:
+        """Of the attempt under way."""
+        if self._scope is not None:
+            self._is_touched = True
+            self._scope.cancel()
+
+    def limit(self, seconds: float) -> None:
+        """Of the attempt under way: it may take so long from now on."""
+        assert self._scope is not None
+        self._is_touched = True
+        self._scope.deadline = trio.current_time() + seconds
 
     @contextmanager
     def kept(self) -> Generator[None]:
@@ -58,11 +72,13 @@ class Bounds:
     ) -> bool | None:
         scope = self._scope
         assert scope is not None
-        if self._keeps and error is None and not scope.cancel_called:
-            if scope.deadline != math.inf:
-                scope.deadline = math.inf
-            return None
-        self._scope = None
+        if self._keeps and error is None:
+            if not self._is_touched:
+                return None
+            if not scope.cancel_called:
+                scope.deadline, self._is_touched = math.inf, False
+                return None
+        self._scope, self._is_touched = None, False
         return scope.__exit__(kind, error, trace)
 
 
@@ -77,6 +93,7 @@ class Toolbox:
         self._latest, self._nursery = latest, nursery
         self.bounds = Bounds()
         self._runners: dict[str, Runner] = {}
+        self._last: tuple[WorkKind, Runner] | None = None  # most jobs are of the kind of the last
 
     @property
     def is_outdated(self) -> bool:
@@ -86,15 +103,18 @@ class Toolbox:
         """Between two jobs: goes on with the tools of now; the old runners are closed beside it."""
         if self._runners:
             self._nursery.start_soon(_close_all, self._runners, self.tools)
-            self._runners = {}
+            self._runners, self._last = {}, None
         self.tools = self._latest()
 
     def runner(self, kind: WorkKind) -> Runner:
         """The runner for jobs of this kind; the same one from job to job."""
+        if self._last is not None and self._last[0] is kind:
+            return self._last[1]
         way = _way_of(kind)
         runner = self._runners.get(way)
         if runner is None:
             runner = self._runners[way] = _made(way, self.tools)
+        self._last = kind, runner
         return runner
 
     async def close(self) -> None:

@@ -5,7 +5,6 @@ end back, until told to leave. What a kind does wrong becomes an Outcome; only a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TypeAlias, cast
 
 import attrs
@@ -20,6 +19,7 @@ from musterd.workers.claiming.held import UNREAD, Held, Seat
 from musterd.workers.outcome import (
     Assignment,
     Contained,
+    Note,
     Outcome,
     Traces,
     broken_kind,
@@ -31,12 +31,12 @@ from musterd.workers.outcome import (
     unknown_kind,
 )
 from musterd.workers.pipeline import run_phases, runs_in_thread
-from musterd.workers.progress import PhaseBook
+from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox, at_once
 
 # Runs a claim: `attempt`, or what goes around it.
 Attempt: TypeAlias = Callable[[Held, WorkKind, Toolbox, PhaseBook], Awaitable[Outcome | None]]
-JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
+JOBS_A_LOOK = 16  # jobs that never wait, until it is asked whether the turn is over
 
 
 @attrs.frozen
@@ -72,7 +72,7 @@ async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Toolbox) -> 
     while held or (held := await desk.wait_for_claim(seat)):
         await _serve(seat, held, desk, deps, box)
         jobs += 1
-        held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
+        held = desk.take(seat) if jobs % JOBS_A_LOOK else await desk.take_turns(seat)
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Toolbox) -> None:
@@ -81,7 +81,7 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Tool
         desk.lose(held)
         desk.drop(seat, held)
         return
-    kind = deps.catalog().get(held.claim.kind)
+    kind = deps.catalog().find(held.claim.kind)
     verdict = _without_work(held, kind)
     try:
         if verdict is None and kind is not None:
@@ -122,7 +122,7 @@ async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -
     bytes_max = deps.settings.now.limits.max_error_bytes
     try:
         outcome = await deps.attempt(held, kind, box, deps.phases)
-        if held.has_news:
+        if held.has_spoken and held.has_news:
             with trio.CancelScope(shield=True):  # which is bounded: the work is done
                 await deps.phases.notes.last_word(held)
         if outcome is None or held.lost:
@@ -161,22 +161,41 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
         return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
     if outcome is not None:
         return outcome
-    boottime, notes = box.tools.boottime, phases.notes
+    said = _Attended(held, phases.notes, box.tools.boottime)
     assignment = Assignment(
-        claim, kind, payload, lambda: held.trusted_until - boottime(), partial(notes.note, held),
-        partial(notes.spend, held), phases.logs.begin(held), Traces(),
+        claim, kind, payload, said.remaining_seconds, said.report, said.spend,
+        phases.logs.begin(held), said,
     )  # fmt: skip
     return await _within_limits(held, assignment, box, phases)
+
+
+class _Attended(Traces):
+    """What the work of an attempt may ask and tell. One object for each, as few as can be: they
+    are made for every job.
+    """
+
+    def __init__(self, held: Held, notes: ProgressWriter, boottime: Callable[[], float]) -> None:
+        self._held, self._notes, self._boottime = held, notes, boottime
+
+    def remaining_seconds(self) -> float:
+        return self._held.trusted_until - self._boottime()
+
+    def report(self, note: Note) -> None:
+        self._notes.note(self._held, note)
+
+    def spend(self, spent: str) -> None:
+        self._notes.spend(self._held, spent)
 
 
 async def _within_limits(
     held: Held, assignment: Assignment, box: Toolbox, phases: PhaseBook
 ) -> Outcome | None:
     kind, limit_seconds = assignment.kind, assignment.kind.time_limit_seconds
-    with box.bounds as scope:
+    bounds = box.bounds
+    with bounds:
         if limit_seconds is not None:
-            scope.deadline = trio.current_time() + limit_seconds
-        held.run_within(scope, kind.grace_seconds, runs_in_thread(kind))
+            bounds.limit(limit_seconds)
+        held.run_within(bounds.cancel, kind.grace_seconds, runs_in_thread(kind))
         try:
             if isinstance(kind.behaviour, Pipeline):
                 outcome = await run_phases(held, assignment, box, phases)

@@ -13,7 +13,8 @@ from musterd.store.engine import Engine
 from musterd.store.leases import Reaped, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
 from musterd.store.waiting import Bell
-from musterd.workers.claiming.desk import Desk, JobObserver
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.observer import JobObserver
 from musterd.workers.idleness import Idleness, IdleState, Move
 
 

@@ -22,8 +22,9 @@ from musterd.store.input import check_payload
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.testing.running import LEASE_SECONDS, InlineBox, payload_limits
-from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
+from musterd.workers.claiming.desk import ClockAndRng, Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
+from musterd.workers.claiming.observer import JobObserver
 from musterd.workers.idleness import Idleness
 from musterd.workers.log_writer import LogWriter
 from musterd.workers.progress import PhaseBook, ProgressWriter

@@ -1,6 +1,6 @@
 """`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
-`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `page` for the live
-page, `tracing` for traces, `scaling` for crews under each policy.
+`quick` for a tenth of the jobs; alone: `growth` for what grows with the work, `hot` for what a job
+costs, `page` for the live page, `tracing` for traces, `scaling` for crews under each policy.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tests.bench import (
     ceiling,
     embedded,
     enqueueing,
+    hot,
     nodes,
     pages,
     postgres,
@@ -41,6 +42,9 @@ def main(words: list[str]) -> None:
         return
     if words[:1] == ["scaling"]:
         scaling.main(words[1:])
+        return
+    if words[:1] == ["hot"]:
+        hot.main(words[1:])
         return
     share = 10 if "quick" in words else 1
     with PostgresServer(durable=True) as server:

@@ -11,8 +11,9 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, Reaped, Settlement, Successes
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import ClockAndRng, Desk, JobObserver
+from musterd.workers.claiming.desk import ClockAndRng, Desk
 from musterd.workers.claiming.held import Ignored
+from musterd.workers.claiming.observer import JobObserver
 from musterd.workers.idleness import Idleness
 from tests.contract.job_tools import take_one
 from tests.support.faulty_engine import PartOverlay

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 import trio
@@ -18,56 +18,17 @@ from musterd.store.leases import (
     Claim,
     ClaimRequest,
     Exchange,
-    Reaped,
     Settlement,
     Successes,
     Verdict,
 )
 from musterd.store.lifecycle import Request
-from musterd.workers.claiming.held import Ended, Held, Ignored, Moment, Seat, payloads
+from musterd.workers.claiming.held import Ended, Held, Moment, Seat, payloads
+from musterd.workers.claiming.observer import JobObserver
 from musterd.workers.claiming.pacing import ClaimPacing, Look
 from musterd.workers.claiming.store_clock import StoreClock
 from musterd.workers.idleness import Idleness
 from musterd.workers.outcome import is_plain, released, requested
-
-
-class JobObserver(Protocol):
-    """All methods return at once and never raise."""
-
-    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
-        """Jobs of this kind came into this node's hands; how long each had waited."""
-        ...
-
-    def settled(self, settlements: Sequence[Settlement]) -> None:
-        """The store has these ends, as they stand here."""
-        ...
-
-    def succeeded(self, successes: Successes) -> None:
-        """The same, of plain successes."""
-        ...
-
-    def stale_writes(self, count: int) -> None:
-        """So many settlements were refused, since their leases had been lost."""
-        ...
-
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        """A job of this node was lost while it was held here; its task is being cancelled."""
-        ...
-
-    def held_up(self, job_id: int, kind: str, attempt: int) -> None:
-        """The end of an attempt cannot be written yet: an open transaction of somebody else holds
-        the job or its target. Reported once of each.
-        """
-        ...
-
-    def request_ignored(self, ignored: Ignored) -> None:
-        """Work goes on that was asked to stop. Reported once of each."""
-
-    def claim_refused(self, why: str) -> None:
-        """The store has a row that it cannot give out: nothing is claimed."""
-
-    def reaped(self, reaped: Sequence[Reaped]) -> None:
-        """This node ended these leases, which had run out, of whatever node."""
 
 
 class Load(NamedTuple):
@@ -167,7 +128,7 @@ class Desk:
         now, seat.free_since = seat.free_since, None
         if seat.retiring or not self._ready:
             return None
-        return self._start(seat, self._ready.popleft(), now or self._now())
+        return self._start(seat, self._ready.popleft(), now or self._begin_turn(seat))
 
     async def wait_for_claim(self, seat: Seat) -> Held | None:
         """The next claim; None = the worker is to leave."""
@@ -178,12 +139,16 @@ class Desk:
                 held = self._ready.popleft()
             if held is not None and not held.lost:
                 self._call_one()  # before it begins: it may wait
-                return self._start(seat, held, self._now())
+                return self._start(seat, held, self._begin_turn(seat))
         self._call_one()  # it may have been called
         return None
 
     async def take_turns(self, seat: Seat) -> Held | None:
-        """As `take`, after all other tasks. An idle worker goes on with what lies ready."""
+        """As `take`; if the worker has had its turn, after all other tasks, and an idle worker goes
+        on with what lies ready.
+        """
+        if not seat.has_had_its_turn():
+            return self.take(seat)
         seat.free_since = None
         if self._ready and self._waiting:  # it is last in line
             self._call_one()
@@ -217,7 +182,7 @@ class Desk:
             self._succeeded.append(held)
         else:
             self._ended.append(held.settled(verdict))
-        if self._ended_count >= self._enough:
+        if len(self._ended) + len(self._succeeded) >= self._enough:
             self._changed.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
@@ -227,6 +192,11 @@ class Desk:
 
     def _now(self) -> Moment:
         return trio.current_time(), self._boottime()
+
+    def _begin_turn(self, seat: Seat) -> Moment:
+        now = self._now()
+        seat.begin_turn(now[0])
+        return now
 
     def _start(self, seat: Seat, held: Held, now: Moment) -> Held:
         held.start(seat.worker, now, self._clock.start(held.claim, now[1]))
@@ -419,8 +389,11 @@ class Desk:
             self._observer.settled([one.settlement for one in ended])
 
     def book_succeeded(self, succeeded: Sequence[Held], ends: Successes) -> None:
-        for held in succeeded:
-            self._forget(held)
+        in_hand = self._held
+        for held in succeeded:  # as `_forget`, without a call for each
+            job_id = held.claim.id
+            if in_hand.get(job_id) is held:
+                del in_hand[job_id]
         self._observer.succeeded(ends)
 
     def book_held_up(self, ended: Sequence[Ended]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Final, NamedTuple, TypeAlias, cast
@@ -22,6 +22,8 @@ from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 TOGETHER_CHARACTERS_MAX = 262_144
 PART_CHARACTERS = 4_096  # of a log, in one row of the store, until the next row begins
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
+TURN_SECONDS = 0.001  # jobs that never wait are done in a row for so long, then others are due
+LOOKS_A_TURN = 4  # so often it is looked whether that is over; then it is in any case
 UNREAD: Final = object()  # a payload that its own attempt decodes
 
 
@@ -55,7 +57,7 @@ class Held:
     run_seconds: float = 0.0
     result: str | None = None  # of a plain success
     start_written: bool = False
-    scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
+    cancel_work: Callable[[], None] | None = None  # of the attempt under way, where it can be
     settling: bool = False
     held_up: bool = False  # somebody else keeps its end from being written
     lost: bool = False
@@ -63,6 +65,7 @@ class Held:
     asked_local: float = 0.0  # when that was
     grace_seconds: float = 0.0  # how long its work may take to stop
     cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
+    has_spoken: bool = False  # of its progress, what it spent, or a phase; most never do
     last_note: Note | None = None  # of its progress
     written_note: Note | None = None  # the last that is in the store
     log: JobLog | None = None  # of an attempt that may write one
@@ -111,8 +114,8 @@ class Held:
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""
         self.lost = True
-        if self.scope is not None:
-            self.scope.cancel()
+        if self.cancel_work is not None:
+            self.cancel_work()
 
     def obey(self, request: Request) -> None:
         """Somebody wants it canceled or paused: its attempt is cancelled, and settled as that.
@@ -121,8 +124,8 @@ class Held:
         the job, or of its target, could begin beside it.
         """
         self.request, self.asked_local = request, trio.current_time()
-        if self.scope is not None and not self.cannot_stop:
-            self.scope.cancel()
+        if self.cancel_work is not None and not self.cannot_stop:
+            self.cancel_work()
 
     # -- its lease
 
@@ -142,18 +145,20 @@ class Held:
         """Its work is part of this span."""
         self.claim = self.claim._replace(traceparent=traceparent)
 
-    def run_within(self, scope: trio.CancelScope, grace_seconds: float, cannot_stop: bool) -> None:
-        self.scope = scope
+    def run_within(
+        self, cancel_work: Callable[[], None], grace_seconds: float, cannot_stop: bool
+    ) -> None:
+        self.cancel_work = cancel_work
         self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop
 
     def has_run(self) -> None:
-        self.scope = None
+        self.cancel_work = None
 
     def note(self, note: Note) -> None:
-        self.last_note = note
+        self.last_note, self.has_spoken = note, True
 
     def spend(self, spent: str) -> None:
-        self.spent = spent
+        self.spent, self.has_spoken = spent, True
 
     def note_recorded(self, local: float) -> None:
         """The store is told of its progress now, or, where it cannot be, as if it had been then."""
@@ -195,7 +200,7 @@ class Held:
         self.log_part = part.last if len(part.text) >= PART_CHARACTERS else part.first - 1
 
     def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
-        self.phase = PhaseEnd(name, PhaseState.RUNNING)
+        self.phase, self.has_spoken = PhaseEnd(name, PhaseState.RUNNING), True
         self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop
 
     def leave_phase(self) -> None:
@@ -203,7 +208,7 @@ class Held:
         self.cannot_stop = False
 
     def end_phase(self, end: PhaseEnd, judged_by: WorkKind | None = None) -> None:
-        self.phase, self.judged_by = end, judged_by
+        self.phase, self.has_spoken, self.judged_by = end, True, judged_by
 
     def advance(self) -> None:
         """The store has the end of the phase: what was noted before says nothing new."""
@@ -213,9 +218,11 @@ class Held:
         """The end of its attempt, with its log, and with what is not yet in the store of how far it
         came.
         """
-        note, phase = self.last_note, self.phase
         if self.log is not None and (said := self.log.text()) is not None:
             verdict = verdict._replace(log=said)
+        if not self.has_spoken:
+            return verdict
+        note, phase = self.last_note, self.phase
         is_news = note is not self.written_note and verdict.state is not JobState.SUCCEEDED
         if note is not None and is_news:
             verdict = verdict._replace(percent=note.bounded_percent, note=note.note)
@@ -268,11 +275,24 @@ class Seat:
     retiring: bool = False
     given: Held | None = None  # handed over while it waited, not yet taken in hand
     free_since: Moment | None = None  # its last job ended then, and no other task ran since
+    turn_ends_local: float = 0.0
+    looks: int = 0  # in this turn
     bell: trio.Event | None = None  # set = come and look; there while it waits
 
     @property
     def is_idle(self) -> bool:
         return self.held is None and self.given is None
+
+    def begin_turn(self, now_local: float) -> None:
+        """Its jobs are done in a row from now on, as long as they do not wait."""
+        self.turn_ends_local, self.looks = now_local + TURN_SECONDS, 0
+
+    def has_had_its_turn(self) -> bool:
+        """To be asked every few jobs: a look at the clock."""
+        self.looks += 1
+        if self.free_since is None or self.looks >= LOOKS_A_TURN:
+            return True
+        return self.free_since[0] >= self.turn_ends_local
 
     def retire(self) -> None:
         self.retiring = True

@@ -41,29 +41,27 @@ _OWN_FOLDER = str(Path(__file__).parent)
 class InsideLink:
     """What a handler says goes straight to the attempt. `report` may be called on any thread."""
 
-    __slots__ = ("_log", "_remaining", "_report", "_spend", "last_spent")
+    last_spent: Mapping[str, float] | None = None
 
     def __init__(self, assignment: Assignment) -> None:
-        self._remaining, self._report = assignment.remaining_seconds, assignment.report
-        self._spend, self._log = assignment.spend, assignment.log
-        self.last_spent: Mapping[str, float] | None = None
+        self._assignment = assignment
 
     def log(self, text: str, level: str = "info") -> None:
-        self._log.add(text.encode("utf-8", "replace"), Voice("job", level))
+        self._assignment.log.add(text.encode("utf-8", "replace"), Voice("job", level))
 
     def complain(self, text: str) -> None:
         """Words of ours."""
-        self._log.add(text.encode("utf-8", "replace"), CRASH)
+        self._assignment.log.add(text.encode("utf-8", "replace"), CRASH)
 
     def note(self, percent: float, note: str | None) -> None:
-        self._report(Note(percent, note))
+        self._assignment.report(Note(percent, note))
 
     def spent(self, amounts: Mapping[str, float]) -> None:
         self.last_spent = amounts
-        self._spend(json.dumps(dict(amounts)))
+        self._assignment.spend(json.dumps(dict(amounts)))
 
     def remaining_seconds(self) -> float:
-        return self._remaining()
+        return self._assignment.remaining_seconds()
 
 
 def context_of(assignment: Assignment, link: InsideLink) -> JobContext:

@@ -17,10 +17,9 @@ from musterd.workers.context import (
     BudgetExceeded,
     Ending,
 )
-from musterd.workers.outcome import Assignment, Outcome
+from musterd.workers.outcome import SUCCESS, Assignment, Outcome
 
 AT_ONCE_MAX = 1e15  # that is spent at once
-_NO_RESULT = Outcome("success")
 
 
 class Spending:
@@ -99,7 +98,7 @@ def success(answer: bytes, source: str, limits: AnswerLimits) -> Outcome:
     except UnicodeDecodeError as error:
         return invalid(f"{source} is not UTF-8: byte {error.start} is {answer[error.start]:#04x}")
     if not text:
-        return Outcome("success")
+        return SUCCESS
     result = text if _is_json(text) else json.dumps(text, ensure_ascii=False)
     size_bytes = len(result.encode())
     if size_bytes > limits.result_bytes_max:
@@ -161,7 +160,7 @@ def outcome_of(ending: Ending, kind: WorkKind, limits: AnswerLimits) -> Outcome:
 
 def _success(result: str | None, limits: AnswerLimits) -> Outcome:
     if result is None:
-        return _NO_RESULT
+        return SUCCESS
     # The common case at little cost: what is that short can't be too deep.
     if len(result) <= limits.depth_max and not SUSPECT.search(result) and _is_json(result):
         return Outcome("success", result)

@@ -33,7 +33,7 @@ async def test_a_cancelled_attempt_ends_there_and_the_next_has_a_scope_of_its_ow
     bounds = Bounds()
     with bounds.kept():
         with bounds as first:
-            first.cancel()
+            bounds.cancel()
             await trio.sleep_forever()
         with bounds as second:
             await trio.lowlevel.checkpoint()
@@ -45,8 +45,8 @@ async def test_a_cancelled_attempt_ends_there_and_the_next_has_a_scope_of_its_ow
 async def test_a_cancel_that_comes_after_the_end_of_the_work_reaches_nobody() -> None:
     bounds = Bounds()
     with bounds.kept():
-        with bounds as scope:
-            scope.cancel()
+        with bounds:
+            bounds.cancel()
         await trio.lowlevel.checkpoint()
         with bounds:
             await trio.lowlevel.checkpoint()
@@ -58,14 +58,14 @@ async def test_the_time_limit_of_one_attempt_is_not_the_next_ones(
     bounds = Bounds()
     with bounds.kept():
         with bounds as scope:
-            scope.deadline = trio.current_time() + 5
+            bounds.limit(5)
             await trio.sleep(1)
         with bounds as scope:
             assert scope.deadline == math.inf
             await trio.sleep(60)
         assert not scope.cancelled_caught
         with bounds as scope:
-            scope.deadline = trio.current_time() + 5
+            bounds.limit(5)
             await trio.sleep(60)
     assert scope.cancelled_caught
 

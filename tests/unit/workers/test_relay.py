@@ -11,10 +11,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from musterd.store.leases import Claim, ClaimRequest, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.held import Held
-from musterd.workers.worker import JOBS_A_TURN
+from musterd.workers.claiming.held import LOOKS_A_TURN, TURN_SECONDS, Held
+from musterd.workers.worker import JOBS_A_LOOK
 from tests.support.desks import be_brisk, make_desk
 
+JOBS_A_TURN = JOBS_A_LOOK * LOOKS_A_TURN
 DONE = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 
 
@@ -50,7 +51,7 @@ async def crew(
                 await trio.sleep_forever()
             desk.settle(seat, held, DONE)
             jobs += 1
-            held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
+            held = desk.take(seat) if jobs % JOBS_A_LOOK else await desk.take_turns(seat)
 
     async with trio.open_nursery() as nursery:
         for number in range(1, size + 1):
@@ -113,6 +114,20 @@ async def test_jobs_that_never_wait_are_done_in_order_by_one_after_the_other(
     assert [job for _, job in begun] == list(range(5 * JOBS_A_TURN))
     turns = [begun[first][0] for first in range(0, len(begun), JOBS_A_TURN)]
     assert turns == [1, 2, 3, 4, 5]
+
+
+async def test_a_turn_ends_in_time_where_jobs_keep_the_loop_busy(
+    brisk: Desk, mock_clock: MockClock
+) -> None:
+    def computes(job: int) -> bool:
+        del job
+        mock_clock.jump(TURN_SECONDS / JOBS_A_LOOK)
+        return False
+
+    async with crew(brisk, 10, waits=computes) as begun:
+        lay_ready(brisk, 3 * JOBS_A_LOOK)
+        await wait_all_tasks_blocked()
+    assert [begun[first][0] for first in range(0, len(begun), JOBS_A_LOOK)] == [1, 2, 3]
 
 
 async def test_whoever_has_to_wait_keeps_nobody_from_working(brisk: Desk) -> None:
