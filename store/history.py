@@ -4,8 +4,8 @@ quantiles come from counts. Pure, but for what an engine promises.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -163,12 +163,25 @@ def counted(values: Iterable[float]) -> list[int]:
     return counts
 
 
+def places(bounds: Sequence[float], values: Iterable[float]) -> Iterator[tuple[int, int]]:
+    """Places between the bounds, up to each, and how many of these values are there. Those of a
+    batch are mostly alike: to look for each one costs five times as much.
+    """
+    in_order = sorted(values)
+    first = 0
+    while first < len(in_order):
+        place = bisect_left(bounds, in_order[first])
+        is_last = place == len(bounds)
+        beyond = len(in_order) if is_last else bisect_right(in_order, bounds[place], first)
+        yield place, beyond - first
+        first = beyond
+
+
 def add_counts(counts: list[int], values: Iterable[float]) -> None:
-    for value in values:
-        place = bisect_left(BOUNDS_SECONDS, value)
+    for place, number in places(BOUNDS_SECONDS, values):
         if place >= len(counts):
             counts.extend([0] * (place + 1 - len(counts)))
-        counts[place] += 1
+        counts[place] += number
 
 
 def sum_counts(first: Counts, second: Counts) -> Counts:

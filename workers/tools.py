@@ -76,21 +76,18 @@ class LiveTools:
     ) -> None:
         self._settings, self._boottime, self._environ = settings, boottime, environ
         tools = make_tools(settings.now, boottime, environ)
-        self._now = attrs.evolve(tools, contained=contained, held_memory=held_memory)
+        tools = attrs.evolve(tools, contained=contained, held_memory=held_memory)
+        self.now = tools  # for reading
         settings.subscribe(self._renew)
-
-    @property
-    def now(self) -> Tools:
-        return self._now
 
     def close(self) -> None:
         """Lets go of what runners share."""
-        self._now.connections.close()
+        self.now.connections.close()
 
     def _renew(self) -> None:
         tools = make_tools(self._settings.now, self._boottime, self._environ)
-        kept = self._now
-        self._now = attrs.evolve(
+        kept = self.now
+        self.now = attrs.evolve(
             tools,
             connections=kept.connections,
             contained=kept.contained,

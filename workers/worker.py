@@ -151,7 +151,9 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
     claim = held.claim
     try:
         known = held.payload
-        payload = cast(JSON, decode_payload(claim.payload) if known is UNREAD else known)
+        payload: JSON = known
+        if known is UNREAD:
+            payload = cast(JSON, decode_payload(claim.payload))
         outcome = None
         if isinstance(kind.behaviour, Deterministic):
             outcome = at_once(kind, payload, claim)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import TypeVar
@@ -15,6 +14,7 @@ from prometheus_client.registry import Collector
 from musterd.manager.duties.duty import DUTIES
 from musterd.store.connections import ConnectionUse
 from musterd.store.health import Signs
+from musterd.store.history import places
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
 
@@ -36,12 +36,9 @@ class Spread:
 
     def observe(self, values: Sequence[float]) -> None:
         """Values below 0 count as 0: two clocks may differ a little."""
-        if max(values) <= self.bounds[0]:
-            self.counts[0] += len(values)
-        else:
-            for value in values:
-                self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += sum([value for value in values if value > 0])
+        for place, number in places(self.bounds, values):
+            self.counts[place] += number
+        self.total += sum(values if min(values) >= 0 else [value for value in values if value > 0])
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulative, as Prometheus wants them; the last is `+Inf`."""

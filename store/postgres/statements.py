@@ -259,7 +259,7 @@ def given_params(jobs: Iterable[tuple[int, UUID]]) -> dict[str, str]:
     }
 
 
-def ended_params(jobs: Iterable[tuple[int, UUID, str | None]]) -> dict[str, str]:
+def ended_params(jobs: Iterable[tuple[int, UUID, str | None]]) -> dict[str, str | _Packed]:
     """The jobs under each token and target, and the place of each one's token; where there is one
     token that is not said.
     """
@@ -279,7 +279,7 @@ def ended_params(jobs: Iterable[tuple[int, UUID, str | None]]) -> dict[str, str]
     tokens = [str(token) for token in places]
     return {
         "tokens": words(tokens),
-        "which": numbers(which) if len(tokens) > 1 else "{}",
+        "which": int4s(which if len(tokens) > 1 else ()),
         "set_tokens": words(tokens[place - 1] for place, _ in sets),
         "set_targets": texts(target or "" for _, target in sets),
         "sets": "{" + ",".join(f'"{multirange(ids)}"' for ids in sets.values()) + "}",

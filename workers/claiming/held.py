@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import attrs
 import trio
@@ -79,7 +79,7 @@ class Held:
     judged_by: WorkKind | None = None  # the phase in which it failed, where one did
 
     def __init__(
-        self, claim: Claim, claimed_local: float, trusted_until: float, payload: object = UNREAD
+        self, claim: Claim, claimed_local: float, trusted_until: float, payload: Any = UNREAD
     ) -> None:
         """`payload`: the value of the claim's, where it is known."""
         self.claim, self.payload = claim, payload

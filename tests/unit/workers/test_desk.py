@@ -207,8 +207,8 @@ def test_an_end_takes_along_what_was_spent_and_is_not_in_the_store() -> None:
 
 def test_an_end_takes_along_how_far_its_own_phase_came_and_not_another_one() -> None:
     held, name = Held(claim(7), 0.0, 0.0), "fetch"
-    held.phase = PhaseEnd(name, PhaseState.FAILED)
-    held.last_note = Note(20.0, None, name, 40.0)
+    held.end_phase(PhaseEnd(name, PhaseState.FAILED))
+    held.note(Note(20.0, None, name, 40.0))
     assert held.with_progress(FAILED).phase == PhaseEnd(name, PhaseState.FAILED, progress=40.0)
     held.phase = PhaseEnd("send", PhaseState.FAILED)
     assert held.with_progress(FAILED).phase == held.phase
