@@ -140,6 +140,8 @@ class JobLog:
         """All that is kept, as it is stored; None = nothing was written. Lines that have begun
         count as whole.
         """
+        if not self._lines and not self._rests:
+            return None
         with self._lock:
             for voice, rest in [*self._rests.items()]:
                 self._take(rest.kept, voice, rest.cut_bytes)

@@ -8,14 +8,16 @@ from functools import partial
 
 import attrs
 import trio
+from trio.abc import Clock
+from trio.lowlevel import TrioToken, current_clock, current_trio_token
 
-from musterd.config.settings import LiveSettings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.leases import LogNote
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.held import Held
-from musterd.workers.joblog import JobLog
+from musterd.workers.joblog import JobLog, LogBounds
 from musterd.workers.outcome import Contained, log_contained
 from musterd.workers.tools import log_bounds
 
@@ -37,20 +39,32 @@ class LogWriter:
     contained: Callable[[Contained], None] = log_contained
     _due_local: dict[Held, float] = attrs.field(factory=dict[Held, float], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
+    _bounded: tuple[Settings, LogBounds] | None = attrs.field(default=None, init=False)
+    _loop: TrioToken | None = attrs.field(default=None, init=False)  # on which attempts begin
+    _clock: Clock = attrs.field(init=False)  # that of the loop
 
     def begin(self, held: Held) -> JobLog:
         """The log of an attempt that begins, in the time of the store."""
         started_local, started_epoch = held.started_local, held.started_epoch
         assert started_local is not None
         assert started_epoch is not None
-        ahead, clock = started_epoch - started_local, trio.lowlevel.current_clock()
+        if self._loop is None:
+            self._loop, self._clock = current_trio_token(), current_clock()
+        ahead, current_time = started_epoch - started_local, self._clock.current_time
         log = JobLog(
-            log_bounds(self.settings.now),
-            lambda: clock.current_time() + ahead,
-            partial(self._announce, held, trio.lowlevel.current_trio_token()),
+            self._bounds(),
+            lambda: current_time() + ahead,
+            partial(self._announce, held, self._loop),
         )
         held.begin_log(log)
         return log
+
+    def _bounds(self) -> LogBounds:
+        """Those of now, made once: every job asks."""
+        settings = self.settings.now
+        if self._bounded is None or self._bounded[0] is not settings:
+            self._bounded = settings, log_bounds(settings)
+        return self._bounded[1]
 
     async def run(self) -> None:
         while True:
@@ -64,7 +78,7 @@ class LogWriter:
     def _next_local(self) -> float:
         return min(self._due_local.values(), default=float("inf"))
 
-    def _announce(self, held: Held, loop: trio.lowlevel.TrioToken) -> None:
+    def _announce(self, held: Held, loop: TrioToken) -> None:
         """On any thread. The loop may have ended: then nobody writes any more."""
         with suppress(trio.RunFinishedError):
             loop.run_sync_soon(self._note, held)

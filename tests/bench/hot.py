@@ -129,7 +129,7 @@ def _deps(folder: Path, leases: Endless) -> DaemonDeps:
 
 
 def _noop_kind() -> WorkKind:
-    async def noop(job: Any) -> None:
+    async def noop(job: Any) -> None:  # noqa: ASYNC124 - a handler that does nothing
         job.payload["i"]
 
     module: Any = ModuleType("hot_handlers")
