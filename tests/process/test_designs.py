@@ -384,7 +384,7 @@ def test_4_a_daemon_alone_leads_everything(home: Home) -> None:
     design = Design(home, "4-leader.toml")
     seen = "select duty, held_for, is_held from duty_leaders where duty <> 'schedules'"
     with design.daemon(), closing(sqlite3.connect(home.folder / "musterd.db")) as conn:
-        eventually(lambda: len(conn.execute(seen).fetchall()) == 6)
+        eventually(lambda: len(conn.execute(seen).fetchall()) == 7)
         time.sleep(1)
         for duty, held_for, is_held in conn.execute(seen):
             assert 1 <= held_for < 60, duty

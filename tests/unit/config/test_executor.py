@@ -76,7 +76,11 @@ def test_the_bounds_of_the_executor_are_kept(assignment: str) -> None:
 def test_the_executor_keys_have_their_defaults() -> None:
     settings = loaded()
     assert settings.executor == Executor(
-        max_jobs_per_child=1000, max_child_memory_mb=512, grace_seconds=5, start_timeout_seconds=20
+        max_jobs_per_child=1000,
+        max_child_memory_mb=512,
+        grace_seconds=5,
+        start_timeout_seconds=20,
+        user="",
     )
     assert settings.limits.max_log_bytes == 65536
     assert (settings.catalog.python_path, settings.catalog.python) == ((), "")
