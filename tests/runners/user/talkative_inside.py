@@ -23,3 +23,4 @@ async def async_logs(job: JobContext) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(more)
+        await trio.sleep(0.001)
