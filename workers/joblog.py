@@ -110,6 +110,12 @@ class JobLog:
         """Whole lines of ours."""
         self.add(f"{text}\n".encode("utf-8", "replace"), voice)
 
+    def close(self) -> None:
+        """The attempt has ended: nobody is told of lines any more. What is told holds the attempt,
+        which holds its log: such a ring would stay in memory until the next look for garbage.
+        """
+        self._on_line = None
+
     def begin_phase(self, name: str) -> None:
         """What comes now, if anything does, was written in this phase."""
         self._heading = f"phase {name}".encode("utf-8", "replace")
@@ -200,9 +206,10 @@ class JobLog:
             len(self._lines) > self._bounds.lines_max or self._bytes > self._bounds.bytes_max
         ):
             self._bytes -= _cost(self._lines.popleft())
-        if self._on_line is not None and not self._announced:
+        on_line = self._on_line
+        if on_line is not None and not self._announced:
             self._announced = True
-            self._on_line()
+            on_line()
 
 
 def _cost(line: tuple[float, Voice, bytes]) -> int:

@@ -1,7 +1,9 @@
 """The log of a running job on its way to the store: how often, how much, and after bad weather."""
 
+import gc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -13,6 +15,7 @@ from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
 from musterd.workers.joblog import JobLog
 from musterd.workers.log_writer import NEW_BYTES_MAX, LogWriter
+from musterd.workers.outcome import SUCCEEDED
 from tests.support.desks import claimed_under, make_desk
 from tests.support.faulty_engine import PartOverlay
 from tests.support.stage import live_settings
@@ -153,3 +156,15 @@ async def test_what_is_lost_writes_no_more(autojump_clock: object) -> None:
         held.lose()
         await trio.sleep(5)
         assert weather.sent == []
+
+
+async def test_an_attempt_that_has_ended_goes_from_memory_at_once() -> None:
+    gc.disable()  # a daemon looks for garbage seldom
+    try:
+        async with a_job_that_speaks() as (_, held, log, _weather):
+            log.say("a line")
+            held.with_progress(SUCCEEDED)
+            log.say("too late to be told of")
+            assert not [one for one in gc.get_referrers(held) if isinstance(one, partial)]
+    finally:
+        gc.enable()

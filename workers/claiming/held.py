@@ -218,8 +218,10 @@ class Held:
         """The end of its attempt, with its log, and with what is not yet in the store of how far it
         came.
         """
-        if self.log is not None and (said := self.log.text()) is not None:
-            verdict = verdict._replace(log=said)
+        if self.log is not None:
+            self.log.close()
+            if (said := self.log.text()) is not None:
+                verdict = verdict._replace(log=said)
         if not self.has_spoken:
             return verdict
         note, phase = self.last_note, self.phase
