@@ -112,12 +112,8 @@ def _decided(history: Sequence[Decision], one: Decision, policy: ScalingPolicy) 
 
 def _as_it_was(memory: Memory, after: Memory, one: Decision) -> Memory:
     """The wishes are those of the other settings; the crew grew and shrank when it did."""
-    grew, shrank = one.desired > one.size_before, one.desired < one.size_before
-    return attrs.evolve(
-        after,
-        grew_at=one.at if grew else memory.grew_at,
-        shrank_at=one.at if shrank else memory.shrank_at,
-    )
+    changed = memory.changed(one.desired - one.size_before, one.at)
+    return attrs.evolve(changed, wishes=after.wishes)
 
 
 def _guarded(one: Decision, plan: Plan) -> Plan:

@@ -137,7 +137,7 @@ LIMITS: Mapping[str, Numbered] = {
         f" {_counted('max_count', one.max_count)}"
     ),
     "stabilization": lambda one: (
-        f"a larger crew was wished for a moment before, so {count_text(one.desired)} stay for now"
+        f"it wished for a larger crew not long before, so {count_text(one.desired)} stay for now"
     ),
 }
 

@@ -53,6 +53,14 @@ class ScalingPolicy:
         bounds = (self.max_count, self.allowance, self.max_running)
         return min(one for one in bounds if one is not None)
 
+    @property
+    def window_seconds(self) -> float:
+        """A crew stays as large as the largest wish of that time. `latency`, which also waits
+        between turns, looks back over half as much.
+        """
+        is_latency = self.policy == "latency"
+        return self.stabilization_seconds / 2 if is_latency else self.stabilization_seconds
+
 
 @attrs.frozen
 class Others:
@@ -97,11 +105,27 @@ class Situation:
 
 @attrs.frozen
 class Memory:
-    """What one tick leaves to the next: when the crew last changed, and recent wishes."""
+    """What one tick leaves to the next: when the crew last changed, when it last began to shrink
+    after it had grown, and recent wishes.
+    """
 
     grew_at: float = float("-inf")
     shrank_at: float = float("-inf")
+    turned_at: float = float("-inf")
     wishes: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether the last change was to grow."""
+        return self.grew_at > self.shrank_at
+
+    def changed(self, by: int, now: float) -> Memory:
+        if by > 0:
+            return attrs.evolve(self, grew_at=now)
+        if by < 0:
+            turned_at = now if self.is_grown else self.turned_at
+            return attrs.evolve(self, shrank_at=now, turned_at=turned_at)
+        return self
 
 
 @attrs.frozen
@@ -202,7 +226,7 @@ def decide(
         return Plan(raw, desired, clamp or ("no_observation" if raw is None else "hold")), memory
     wish, clamp = _clamp(raw, policy, useful_size(seen, policy))
     # Of earlier wishes those that may still be the highest: each is below the previous.
-    oldest = now - policy.stabilization_seconds
+    oldest = now - policy.window_seconds
     kept = [one for one in memory.wishes if one[0] > oldest and one[1] > wish]
     memory = attrs.evolve(memory, wishes=(*kept, (now, wish)))
     desired, limit = wish, clamp
@@ -216,11 +240,7 @@ def decide(
     if seen.machine is not None:
         desired, held = guarded(seen.size, desired, policy.guard, seen.machine)
         limit = held or limit
-    if desired > seen.size:
-        memory = attrs.evolve(memory, grew_at=now)
-    elif desired < seen.size:
-        memory = attrs.evolve(memory, shrank_at=now)
-    return Plan(raw, desired, limit), memory
+    return Plan(raw, desired, limit), memory.changed(desired - seen.size, now)
 
 
 def within_bounds(size: int, policy: ScalingPolicy) -> tuple[int, str | None]:
@@ -261,20 +281,19 @@ def _shrink(
     over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
     if highest > wish and not over:
         wish, clamp = min(highest, seen.size), "stabilization"
-    if wish < seen.size and not over and _shrank_too_soon(memory, policy, now):
+    if wish < seen.size and not over and _turned_too_soon(memory, policy, now):
         return seen.size, "stabilization"
     if wish < seen.size and not over and now - memory.shrank_at < policy.down_cooldown_seconds:
         return seen.size, "down_cooldown"
     return wish, clamp
 
 
-def _shrank_too_soon(memory: Memory, policy: ScalingPolicy, now: float) -> bool:
-    """Whether the crew grew again within the window after it had shrunk. `latency` then keeps it
-    for two windows, and so turns round once a window at most.
+def _turned_too_soon(memory: Memory, policy: ScalingPolicy, now: float) -> bool:
+    """Under `latency` a crew that has grown keeps its size until two windows after it last began to
+    shrink, and so turns round once a window at most: to grow again nothing keeps it.
     """
-    window = policy.stabilization_seconds
-    is_back = 0 < memory.grew_at - memory.shrank_at < window
-    return policy.policy == "latency" and is_back and now - memory.grew_at < 2 * window
+    is_asked = policy.policy == "latency" and memory.is_grown
+    return is_asked and now - memory.turned_at < 2 * policy.stabilization_seconds
 
 
 TURN_SECONDS = 10.0  # how long a worker that not all can have stays where it is

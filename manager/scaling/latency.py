@@ -2,15 +2,19 @@
 its kind, and no more. Pure, but for `Arrivals`, which is told the time.
 
 W workers who never lack a job start one after at most (R + S) / W seconds: R is what is left of the
-jobs in hand, S the work of the jobs before it. The promise of each waiting job sets a lower bound
-on W; the largest of them counts.
+jobs in hand, S the work of the jobs before it. Of these, a job that goes on beyond the time when
+that one has to start keeps one worker until then, however long it is: without it, one worker less
+does the rest. The promise of each waiting job sets a lower bound on W; the largest of them counts.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from itertools import accumulate
 from math import ceil, sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import attrs
 
@@ -19,6 +23,7 @@ from musterd.store.queue import Line, Waiting
 
 MEASURED_RUNS = 3  # fewer say nothing about a kind
 ROUNDING = 1e-9  # a hair more than a whole number of workers needs no further one
+LONG_KINDS_MAX = 100  # those of more kinds count as a whole, so that a look stays short
 
 Because = Literal["steady", "drain", "upcoming", "floor", "demand", "depth"]
 Kinds = Mapping[str, float]
@@ -45,6 +50,19 @@ class Promises:
     @property
     def are_made(self) -> bool:
         return bool(self.max_wait_seconds) or any(self.of_kinds.values())
+
+    def left(self, promised_seconds: float, waited_seconds: float) -> float:
+        """Of one of them. Who is late is not helped by more workers than start everybody by the
+        next decision.
+        """
+        least = min(promised_seconds, self.interval_seconds)
+        return max(promised_seconds - waited_seconds, least)
+
+    @property
+    def least_left(self) -> float:
+        """Of any job."""
+        promised = (self.max_wait_seconds, *self.of_kinds.values(), self.interval_seconds)
+        return min(self.interval_seconds, *(one for one in promised if one))
 
     def of(self, kind: str) -> float:
         """0 = none."""
@@ -95,12 +113,12 @@ def latency_wish(work: Work, part: float, promises: Promises) -> WantedCrew:
     hand = _in_hand(work)
     waiting = work.waiting
     now = _due(waiting)
-    due = _drain(now, hand.rest_seconds, part, work, promises)
+    due = _drain(now, hand, part, work, promises)
     soon = due  # with what becomes due before the next decision
     if len(now) < len(waiting) or work.slots:
         later = [*(one for one in waiting if one.waited_seconds < 0), *work.slots]
         later.sort(key=lambda one: -one.waited_seconds)
-        soon = _drain([*now, *later], hand.rest_seconds, part, work, promises)
+        soon = _drain([*now, *later], hand, part, work, promises)
     unmeasured = sum(one.number for one in now if work.measured(one.kind) is None)
     apart = hand.unmeasured + ceil(part * unmeasured)
     stuck = apart + hand.overrun
@@ -129,27 +147,40 @@ def _slack_seconds(due: Iterable[Waiting], promises: Promises) -> float | None:
     return min((seconds - waited for seconds, waited in promised if seconds), default=None)
 
 
+class _Before(NamedTuple):
+    """What is to be done in some time: so many workers are busy all of it, others for `seconds`."""
+
+    whole: int
+    seconds: float
+
+
 @attrs.frozen
 class _InHand:
     unmeasured: int  # jobs that may take any time
     overrun: int  # jobs that take longer than their kind does: nobody knows for how long
-    rest_seconds: float  # of all others
+    rests: Sequence[float]  # what is left of each of the others, the shortest first
+    sums: Sequence[float]  # of the shortest so many
+
+    def within(self, seconds: float) -> _Before:
+        place = bisect_right(self.rests, seconds)
+        return _Before(len(self.rests) - place, self.sums[place])
 
 
 def _in_hand(work: Work) -> _InHand:
     unmeasured = overrun = 0
-    rest_seconds = 0.0
+    rests: list[float] = []
     for kind, ran_seconds in work.in_hand:
         time = work.measured(kind)
         if time is None:
             unmeasured += 1
         elif ran_seconds <= time.mean_seconds:
-            rest_seconds += time.mean_seconds - ran_seconds
+            rests.append(time.mean_seconds - ran_seconds)
         elif ran_seconds <= time.long_seconds:
-            rest_seconds += time.long_seconds - ran_seconds
+            rests.append(time.long_seconds - ran_seconds)
         else:
             overrun += 1
-    return _InHand(unmeasured, overrun, rest_seconds)
+    rests.sort()
+    return _InHand(unmeasured, overrun, rests, [0.0, *accumulate(rests)])
 
 
 def _steady(work: Work, promises: Promises) -> int:
@@ -162,6 +193,51 @@ def _steady(work: Work, promises: Promises) -> int:
     return ceil(busy / promises.headroom - ROUNDING)
 
 
+@attrs.define
+class _Ahead:
+    """The work before a job, as one goes along the line. Of kinds that may take longer than the job
+    has time, the jobs are counted.
+    """
+
+    long: Mapping[str, Service]
+    seconds: float = 0.0
+    variance: float = 0.0
+    numbers: dict[str, int] = attrs.field(factory=dict[str, int])
+
+    def add(self, kind: str, number: int, time: Service | None) -> None:
+        if kind in self.long:
+            self.numbers[kind] = self.numbers.get(kind, 0) + number
+        elif time is not None:
+            self.seconds += number * time.mean_seconds
+            self.variance += number * time.deviation_seconds**2
+
+    def within(self, seconds: float) -> _Before:
+        """By chance it may be more, by twice the deviation; that of what is between 0 and some time
+        is never more than half of that time.
+        """
+        whole, work, variance = 0, self.seconds, self.variance
+        for kind, number in self.numbers.items():
+            time = self.long[kind]
+            if time.mean_seconds > seconds:
+                whole += number
+            else:
+                work += number * time.mean_seconds
+            variance += number * min(time.deviation_seconds, seconds / 2) ** 2
+        return _Before(whole, work + SIGMAS * sqrt(variance))
+
+
+def _long_kinds(work: Work, promises: Promises) -> Mapping[str, Service]:
+    """Those that may take longer than a job has time; of many, the longest."""
+    least = promises.least_left
+    long = (
+        (time.mean_seconds, kind, time)
+        for kind in work.times
+        if (time := work.measured(kind)) is not None
+        and (time.mean_seconds > least or time.deviation_seconds > least / 2)
+    )
+    return {kind: time for _, kind, time in nlargest(LONG_KINDS_MAX, long)}
+
+
 @attrs.frozen
 class _Drain:
     workers: int = 0
@@ -169,31 +245,31 @@ class _Drain:
 
 
 def _drain(
-    line: Iterable[Waiting], rest_seconds: float, part: float, work: Work, promises: Promises
+    line: Iterable[Waiting], hand: _InHand, part: float, work: Work, promises: Promises
 ) -> _Drain:
     """How many workers keep the promises of these jobs, and whose takes most. A kind without a
     promise is only work before others, which one worker does in the end. Jobs of one that is not
     measured only wait: each has a worker of its own, who has to be free first.
     """
     workers, decided_by = 0, None
-    seconds = variance = 0.0  # of the work before
-    kinds: dict[str, tuple[float, float, float, int]] = {}
+    ahead = _Ahead(_long_kinds(work, promises))
     for kind, number, last_id, waited_seconds in line:
-        if kind not in kinds:
-            time = work.measured(kind)
-            mean, deviation = (time.mean_seconds, time.deviation_seconds) if time else (0.0, 0.0)
-            kinds[kind] = mean, deviation**2, promises.of(kind), 0 if time else 1
-        each, spread, promised, own = kinds[kind]
+        promised, time = promises.of(kind), work.measured(kind)
+        own = int(time is None)
         if promised:
-            # Who is late is not helped by more workers than start everybody by the next decision.
-            left = max(promised - waited_seconds, min(promised, promises.interval_seconds))
-            others = number - 1  # the last of them waits for these
-            before = seconds + others * each + SIGMAS * sqrt(variance + others * spread)
-            needed = max(1, ceil((rest_seconds + part * before) / left - ROUNDING)) - own
+            ahead.add(kind, number - 1, time)  # the last of them waits for these
+            left = promises.left(promised, waited_seconds)
+            needed = _needed(hand.within(left), ahead.within(left), part, left) - own
             if needed > workers:
                 workers, decided_by = needed, (kind, last_id)
         elif not workers:
             workers = 1 - own
-        seconds += number * each
-        variance += number * spread
+        ahead.add(kind, 1 if promised else number, time)
     return _Drain(workers, decided_by)
+
+
+def _needed(hand: _Before, ahead: _Before, part: float, left: float) -> int:
+    """The job itself needs a worker beside those who are busy all the time."""
+    whole, seconds = part * ahead.whole, hand.seconds + part * ahead.seconds
+    some = max(ceil(whole - ROUNDING) + 1, ceil(whole + seconds / left - ROUNDING))
+    return hand.whole + some

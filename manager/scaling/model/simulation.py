@@ -112,7 +112,7 @@ class _Supervisor:
         memory, now = self.memory, self.now
         ends = [inf]
         if len(memory.wishes) > 1:
-            ends.append(memory.wishes[0][0] + policy.stabilization_seconds)
+            ends.append(memory.wishes[0][0] + policy.window_seconds)
         if now - memory.grew_at < policy.up_cooldown_seconds:
             ends.append(memory.grew_at + policy.up_cooldown_seconds)
         if now - memory.shrank_at < policy.down_cooldown_seconds:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import ceil
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from musterd.manager.scaling import latency
 from musterd.manager.scaling.decision import Others, ScalingPolicy, Situation, raw_wish, wish_of
 from musterd.manager.scaling.latency import MEASURED_RUNS, Promises, WantedCrew, Work
 from musterd.manager.scaling.model.simulation import Run, simulate
@@ -59,6 +60,16 @@ def test_what_is_left_of_jobs_in_hand_is_work_too() -> None:
     assert wish(Work(line, [("slow", 0.5)] * 2, TIMES)).workers == 3
 
 
+def test_a_job_that_lasts_longer_than_another_may_wait_keeps_one_worker_from_it() -> None:
+    times = {"hour": Service(9, 3600.0, 0.0), **TIMES}
+    in_hand = [("hour", 60.0)] * 3
+    burst = line_of(("quick", 601, 0.5))
+    assert wish(Work(burst, in_hand, times)).workers == 3 + ceil(600 * 0.005 / 1.5)
+    behind = line_of(("hour", 2, 0.5), ("quick", 601, 0.5))
+    assert wish(Work(behind, in_hand, times)).workers == 3 + 2 + ceil(600 * 0.005 / 1.5)
+    assert wish(Work(line_of(("quick", 1, 0.5)), in_hand, times)).workers == 3 + 1
+
+
 def test_a_job_that_takes_longer_than_its_kind_keeps_its_worker() -> None:
     work = Work(line_of(("quick", 9, 0.0)), [("slow", 2.5)] * 3, TIMES)
     assert wish(work).workers == 3 + 1
@@ -80,9 +91,7 @@ def test_a_kind_without_a_promise_has_a_worker_and_no_more() -> None:
     alone = Work(line_of(("slow", 50, 900.0)), times=TIMES)
     assert wish(alone, policy) == WantedCrew(1, "drain", None, None)
     before = Work(line_of(("slow", 5, 0.0), ("quick", 1, 0.0)), times=TIMES)
-    assert wish(before, policy) == WantedCrew(
-        6, "demand", None, 1.0
-    )  # 10 s of work, and 1 s for it
+    assert wish(before, policy) == WantedCrew(6, "drain", ("quick", 6), 1.0)  # none ends in 1 s
 
 
 def test_what_arrives_all_the_time_leaves_some_headroom() -> None:
@@ -147,7 +156,16 @@ def test_it_never_wishes_for_more_than_demand(work: Work, promises: Promises) ->
     assert least <= found.workers <= most
 
 
-@settings(max_examples=scaled(500))
+@pytest.fixture(params=[latency.LONG_KINDS_MAX, 1])
+def long_kinds_max(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kinds beyond that count as a whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "LONG_KINDS_MAX", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("long_kinds_max")
+@settings(max_examples=scaled(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(works, promises, st.data())
 def test_more_or_older_jobs_never_mean_fewer_workers(
     work: Work, promises: Promises, data: st.DataObject
@@ -190,7 +208,12 @@ loads = st.lists(
 durations = st.fixed_dictionaries({name: st.floats(0.001, 6) for name in "abcd"})
 
 
-@settings(max_examples=scaled(400), deadline=None)
+@pytest.mark.usefixtures("long_kinds_max")
+@settings(
+    max_examples=scaled(400),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(loads, durations, promises, TICKS, st.integers(0, 3))
 def test_nobody_waits_longer_than_promised_and_a_tick(
     bursts: Sequence[tuple[float, str, int]],
@@ -226,6 +249,35 @@ def test_a_steady_load_turns_the_crew_round_once_a_window_at_most(
     run = simulate(trace_of(jobs), promising(promised, default_count=1, max_count=1_000))
     windows = run.ended_seconds / SHIPPED.stabilization_seconds
     assert len(turns_of(run)) <= 1 + windows
+
+
+@settings(max_examples=scaled(200), deadline=None)
+@given(loads, durations, st.sampled_from([0.5, 2.0, 10.0]), st.sampled_from([2.0, 10.0]))
+def test_no_load_turns_the_crew_round_more_than_once_a_window(
+    bursts: Sequence[tuple[float, str, int]],
+    seconds: dict[str, float],
+    promised: float,
+    window: float,
+) -> None:
+    """At any time, and once more: the first time nothing was before."""
+    jobs = sorted((at, seconds[kind], kind) for at, kind, n in bursts for _ in range(n))
+    run = simulate(
+        trace_of([job[:2] for job in jobs], kinds=[job[2] for job in jobs]),
+        promising(promised, default_count=0, max_count=1_000, stabilization_seconds=window),
+    )
+    turns = turns_of(run)
+    for first in range(len(turns)):
+        for last in range(first, len(turns)):
+            assert last - first <= 1 + (turns[last] - turns[first]) / window
+
+
+def test_a_crew_that_grew_again_is_kept_until_two_windows_after_it_shrank() -> None:
+    jobs = [(at, 1.0) for at in (0.5, 8.5, 40.5) for _ in range(8)]
+    run = simulate(trace_of(jobs), promising(0.5, default_count=1, max_count=64))
+    changes = [(at, after - before) for (_, before), (at, after) in pairwise(run.sizes)]
+    assert [at for at, by in changes if by > 0] == [1.0, 9.0, 41.0]
+    shrank = [at for at, by in changes if by < 0]
+    assert shrank == [6.0, 26.0, 46.0]
 
 
 def test_jobs_of_a_kind_that_differ_tenfold_are_started_in_time_but_for_a_few() -> None:

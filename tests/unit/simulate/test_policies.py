@@ -70,4 +70,4 @@ def test_short_jobs_in_bursts_need_one_worker_and_long_ones_what_demand_gives_th
     assert latency.waits.max <= 2.0
     long_ = "a job of 30 s every 3 s"
     costs = [figures(long_, policy).worker_seconds for policy in ("demand", "latency")]
-    assert costs[1] == pytest.approx(costs[0], rel=0.02)
+    assert 0.9 * costs[0] < costs[1] <= costs[0]
