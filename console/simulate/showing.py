@@ -22,6 +22,8 @@ def trace_object(trace: Trace) -> dict[str, Any]:
         **waits_object(waits_of(trace.waits)),
         "due_unknown": trace.left_out.undue,
         "nodes": trace.nodes,
+        "pick_up_seconds": round(trace.pick_up_seconds, PLACES),
+        "handover_seconds": round(trace.handover_seconds, PLACES),
         "guarded_seconds": round(sum(until - since for since, until in trace.guarded), PLACES),
         "busy_most": trace.most_at_once,
         "busy_seconds": round(trace.busy_seconds, 6),
@@ -46,6 +48,9 @@ def trace_lines(trace: Trace) -> list[str]:
     if left.undue:
         count = plural(left.undue, "attempt")
         lines.append(f"the log does not say when {count} became due: assumed due at their start")
+    if trace.pick_up_seconds or trace.handover_seconds:
+        idle, busy = (duration_text(one) for one in (trace.pick_up_seconds, trace.handover_seconds))
+        lines.append(f"an idle worker had a job after {idle}, a busy one the next after {busy}")
     if trace.guarded:
         held = duration_text(sum(until - since for since, until in trace.guarded))
         lines.append(f"the guard held the crew for {held}: it holds the simulated one then")

@@ -55,11 +55,11 @@ class ScalingPolicy:
 
     @property
     def window_seconds(self) -> float:
-        """A crew stays as large as the largest wish of that time. `latency`, which also waits
-        between turns, looks back over half as much.
+        """A crew stays as large as the largest wish of that time. Under `latency`, where turns are
+        counted, it only has to bridge looks when few jobs happen to be in hand.
         """
         is_latency = self.policy == "latency"
-        return self.stabilization_seconds / 2 if is_latency else self.stabilization_seconds
+        return self.stabilization_seconds / 5 if is_latency else self.stabilization_seconds
 
 
 @attrs.frozen

@@ -72,8 +72,8 @@ class Promises:
 @attrs.frozen
 class Work:
     """What there is to do. `in_hand`: kind of each job on this node, and how long it has run.
-    `arrivals`: jobs a second that this node claims, by kind. `slots`: jobs that schedules are about
-    to make.
+    `times`: how long jobs of each kind keep a worker. `arrivals`: jobs a second that this node
+    claims, by kind. `slots`: jobs that schedules are about to make.
     """
 
     line: Line = NO_LINE
@@ -91,6 +91,16 @@ class Work:
         """With those that were not seen, as if they were like the last that was."""
         seen, unseen = self.line.waiting, self.line.unseen
         return [*seen, seen[-1]._replace(number=unseen)] if seen and unseen else seen
+
+
+def with_handover(times: Mapping[str, Service], handover_seconds: float) -> Mapping[str, Service]:
+    """How long jobs keep a worker: until it has the next one."""
+    if not handover_seconds:
+        return times
+    return {
+        kind: attrs.evolve(time, mean_seconds=time.mean_seconds + handover_seconds)
+        for kind, time in times.items()
+    }
 
 
 @attrs.frozen

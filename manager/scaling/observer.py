@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from musterd.manager.scaling.decision import ScalingPolicy
-from musterd.manager.scaling.latency import NO_LINE, Work
+from musterd.manager.scaling.latency import NO_LINE, Work, with_handover
 from musterd.manager.scaling.service_times import Arrivals, Measured
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
@@ -93,7 +93,8 @@ class QueueObserver:
             if not one.settling
         ]
         slots = self.slots_within(policy.promises.horizon_seconds)
-        return Work(line, in_hand, self.measured.times(), self.arrivals.a_second(now), slots)
+        times = with_handover(self.measured.times(), self.desk.handover.seconds)
+        return Work(line, in_hand, times, self.arrivals.a_second(now), slots)
 
     async def _ask(self, policy: ScalingPolicy) -> QueueView:
         most, promises = policy.max_running, policy.promises

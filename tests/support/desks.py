@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 import trio
 
@@ -78,6 +79,10 @@ def make_desk(
     settings, idle = live_settings(**changes), idleness or Idleness()
     sources = ClockAndRng(boottime, random.Random(1))
     return Desk("north", settings, tuple, idle, observer or Silent(), sources)
+
+
+def claim(job_id: int, attempt: int = 1) -> Claim:
+    return Claim(job_id, "k", "{}", attempt, None, 0, 0.0, None, UUID(int=attempt))
 
 
 def be_brisk(desk: Desk) -> None:

@@ -3,8 +3,8 @@
 `Desk` is the public face and owns all state: workers take claims from it and leave their ends, the
 crew opens seats at it, others hint, poll, lose or stop claims through its methods. `ExchangeLoop`
 carries what lies at the desk to the store and back, `ClaimPacing` says when to look and how much to
-claim, `StoreClock` when attempts start and end; nobody else talks to these three. What a claim goes
-through:
+claim, `StoreClock` when attempts start and end; nobody else talks to these three. `Handover` tells
+the supervisor how long workers are without a job in between. What a claim goes through:
 
                      claimed ahead                       lost: its lease is gone,
     ┌───────┐       ┌───────┐        a worker takes it   nothing more is written

@@ -23,6 +23,7 @@ from musterd.store.leases import (
     Verdict,
 )
 from musterd.store.lifecycle import Request
+from musterd.workers.claiming.handover import Handover
 from musterd.workers.claiming.held import Ended, Held, Moment, Seat, payloads
 from musterd.workers.claiming.observer import JobObserver
 from musterd.workers.claiming.pacing import ClaimPacing, Look
@@ -90,6 +91,7 @@ class Desk:
         self._expected = 0  # jobs that have been asked for
         self._claims = True  # until it is told to stop
         self._clock, self._boottime = StoreClock(), boottime
+        self.handover = Handover()
         self.interrupted: list[int] = []  # jobs whose worker was dismissed under them
         self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
         self._enough = 1  # so many ends are one
@@ -127,6 +129,7 @@ class Desk:
         """The next claim that lies ready, if there is one."""
         now, seat.free_since = seat.free_since, None
         if seat.retiring or not self._ready:
+            seat.idle_since_local = now and now[0]
             return None
         return self._start(seat, self._ready.popleft(), now or self._begin_turn(seat))
 
@@ -139,6 +142,7 @@ class Desk:
                 held = self._ready.popleft()
             if held is not None and not held.lost:
                 self._call_one()  # before it begins: it may wait
+                seat.idle_since_local = None
                 return self._start(seat, held, self._begin_turn(seat))
         self._call_one()  # it may have been called
         return None
@@ -357,7 +361,7 @@ class Desk:
         """Hands claims out in their order: to the workers they are for; the others lie ready."""
         if claims:
             self._has_held.set()
-        leases, now = self._leases, trio.current_time()
+        leases, now, lay_ready = self._leases, trio.current_time(), len(self._ready)
         trusted_until = sent_boottime + leases.lease_seconds - leases.margin_seconds
         for kind, alike in groupby(claims, key=attrgetter("kind")):
             self._observer.claimed(kind, [claim.waited_seconds for claim in alike])
@@ -374,12 +378,20 @@ class Desk:
             if seat is None:
                 self._ready.append(held)
             else:
-                seat.hand(held)
+                self._hand(seat, held)
         while self._waiting and self._ready and not self._pacing.is_brisk:
-            self._waiting.pop(next(iter(self._waiting))).hand(self._ready.popleft())
+            self._hand(self._waiting.pop(next(iter(self._waiting))), self._ready.popleft())
+        self.handover.at_once(max(0, len(self._ready) - lay_ready))
         self._call_one()
         if not self._claims:
             self.stop_claiming()
+
+    def _hand(self, seat: Seat, held: Held) -> None:
+        since_local, dry_at_local = seat.idle_since_local, self._pacing.dry_at_local
+        if since_local is not None and dry_at_local <= since_local:  # else it was not for its sake
+            due_local = held.claimed_local - held.claim.waited_seconds
+            self.handover.note(due_local, since_local, held.claimed_local)
+        seat.hand(held)
 
     def book_ended(self, ended: Sequence[Ended]) -> None:
         """These are in the store."""

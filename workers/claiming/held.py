@@ -277,6 +277,7 @@ class Seat:
     retiring: bool = False
     given: Held | None = None  # handed over while it waited, not yet taken in hand
     free_since: Moment | None = None  # its last job ended then, and no other task ran since
+    idle_since_local: float | None = None  # its last job ended then, and no other lay ready
     turn_ends_local: float = 0.0
     looks: int = 0  # in this turn
     bell: trio.Event | None = None  # set = come and look; there while it waits

@@ -68,6 +68,11 @@ class ClaimPacing:
         """When to look without a hint, if no look is due."""
         return self._planned_local
 
+    @property
+    def dry_at_local(self) -> float:
+        """When a look last came back short."""
+        return self._dry_at_local
+
     def has_run_dry(self, within_seconds: float) -> bool:
         """Whether a look has come back short so recently, or hints would have told of more."""
         if self._planned_local == NEVER:

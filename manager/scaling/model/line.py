@@ -11,7 +11,7 @@ from math import inf, nan
 
 import attrs
 
-from musterd.manager.scaling.latency import Work
+from musterd.manager.scaling.latency import Work, with_handover
 from musterd.manager.scaling.model.trace import NONE, Trace
 from musterd.manager.scaling.service_times import Arrivals, ServiceTimes
 from musterd.store.estimate import together
@@ -91,8 +91,9 @@ class RunLimits:
 
 
 class SimulatedQueue:
-    """Crews take waiting jobs at once. Of one moment, ends come before arrivals. A job that meets a
-    limit of its kind, or a target that another has, stands aside until there is room.
+    """Idle workers take waiting jobs, as soon as the trace says. Of one moment, ends come before
+    arrivals. A job that meets a limit of its kind, or a target that another has, stands aside until
+    there is room.
     """
 
     def __init__(
@@ -155,15 +156,16 @@ class SimulatedQueue:
             if (alike := list(found))
         ]
         in_hand = [
-            (kinds[entry], runs[entry] - (end - now))
+            (kinds[entry], max(0.0, runs[entry] - (end - now)))
             for end, entry, on_node in self._ends
             if on_node == node
         ]
         times = {kind: together([self._times.known(kind)]) for kind in self._times.kinds}
+        known = {kind: service for kind, service in times.items() if service is not None}
         return Work(
             Line(line, max(0, len(self.queue) - LINE_MAX)),
             in_hand,
-            {kind: service for kind, service in times.items() if service is not None},
+            with_handover(known, self.trace.handover_seconds),
             self.crews[node].arrivals.a_second(now),
             slots,
         )
@@ -203,7 +205,7 @@ class SimulatedQueue:
         self.now = now
         crew = self.crews[node]
         crew.size = max(size, crew.busy)
-        self._claim()
+        self._claim(self.trace.pick_up_seconds)
 
     def _arrive(self) -> None:
         if self._again and self._again[0][0] <= self.now:
@@ -213,19 +215,19 @@ class SimulatedQueue:
             self._arrived += 1
         self.due[entry] = self.now
         self.queue.add(entry)
-        self._claim()
+        self._claim(self.trace.pick_up_seconds)
         if self.queue:
             self.longest_queue = max(self.longest_queue, len(self.queue))
             self.peaks.note(self.now, len(self.queue))
 
-    def _claim(self) -> None:
+    def _claim(self, after_seconds: float) -> None:
         """Idle workers take what is first in line; what may not run goes aside."""
         before = len(self.queue)
         while self.queue and (node := self._idle_node()) != NONE:
             entry = self.queue.pop()
             aside = self._aside(entry)
             if aside is None:
-                self._start(entry, node)
+                self._start(entry, node, self.now + after_seconds)
             else:
                 aside.add(entry)
         if before and len(self.queue) < before:
@@ -256,7 +258,7 @@ class SimulatedQueue:
             rooms[name] = ClaimOrder(self.trace.priorities, self.due)
         return rooms[name]
 
-    def _start(self, entry: int, node: int) -> None:
+    def _start(self, entry: int, node: int, at: float) -> None:
         crew, kind = self.crews[node], self.trace.kinds[entry]
         crew.busy += 1
         self.busy += 1
@@ -264,9 +266,9 @@ class SimulatedQueue:
         self._running[kind] += 1
         if target := self.trace.target(entry):
             self._holders.add(target)
-        self.waits[entry] = self.now - self.due[entry]
+        self.waits[entry] = at - self.due[entry]
         crew.arrivals.note(kind, (self.waits[entry],), self.now)
-        heappush(self._ends, (self.now + self.trace.run_seconds[entry], entry, node))
+        heappush(self._ends, (at + self.trace.run_seconds[entry], entry, node))
 
     def _end(self) -> None:
         _, entry, node = heappop(self._ends)
@@ -282,7 +284,7 @@ class SimulatedQueue:
             self._holders.discard(target)
             self._come_back(self._behind, target)
         self._come_back(self._parked, kind)
-        self._claim()
+        self._claim(self.trace.handover_seconds)
 
     def _come_back(self, rooms: dict[str, ClaimOrder], name: str) -> None:
         """The first that stood aside for this."""

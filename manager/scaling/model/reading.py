@@ -12,6 +12,7 @@ from typing import get_args
 import attrs
 
 from musterd.manager.scaling.guard import GuardLimit
+from musterd.manager.scaling.model.between import TimesBetween
 from musterd.manager.scaling.model.trace import NONE, LeftOut, Trace
 from musterd.store.events import Event
 from musterd.store.scaling_journal import JournalRun
@@ -58,6 +59,7 @@ class TraceReader:
         self._firsts: list[tuple[float, int, int]] = []
         self._priority_of: dict[int, int] = {}  # of jobs that have one and may go on
         self._nodes = NodeTimes()
+        self._between = TimesBetween()
         self._guarded: list[tuple[datetime, datetime]] = []
         self._unstarted = self._undue = 0
         self._tick: float | None = None  # the first decision that is told
@@ -111,6 +113,8 @@ class TraceReader:
             made_seconds=self._made,
             nodes=self._nodes.mean_over(self._latest),
             guarded=stretches_of(self._guarded, self._begun_at),
+            pick_up_seconds=self._between.pick_up_seconds,
+            handover_seconds=self._between.handover_seconds,
         )
 
     def _seconds(self, at: datetime) -> float:
@@ -210,6 +214,9 @@ class TraceReader:
             self._next[job.last] = entry
             self._pause[job.last] = max(0.0, due - job.last_end)
         if job.hand is not None:
+            free_since = self._free_since.get(job.hand)
+            if free_since is not None and job.due is not None and not event.target:
+                self._between.note(due, free_since, started)
             self._free_since[job.hand] = ended
         return entry
 

@@ -49,6 +49,8 @@ class Trace:
     made_seconds: Sequence[float] = ()  # of a first attempt: since when its job was there
     nodes: int = 1  # that were there at the same time, on average
     guarded: Sequence[tuple[float, float]] = ()  # when the guard kept a crew from growing
+    pick_up_seconds: float = 0.0  # until an idle worker has a job that is due
+    handover_seconds: float = 0.0  # until a worker who is done has the next job that is due
 
     def __len__(self) -> int:
         return len(self.run_seconds)

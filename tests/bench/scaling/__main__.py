@@ -1,4 +1,4 @@
-"""`python -m tests.bench.scaling [LOAD…] [--seconds N]`, as `make bench ARGS=scaling` does."""
+"""`python -m tests.bench.scaling [LOAD…] [--seconds N | --model]`, as `make bench ARGS=scaling`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from tests.bench.scaling import celery
+from tests.bench.scaling import celery, modelled
 from tests.bench.scaling.daemons import POLICIES, REST_SECONDS, Daemon
 from tests.bench.scaling.figures import Found
 from tests.bench.scaling.loads import LOADS, Arrival, arrivals
@@ -23,7 +23,11 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.scaling")
     parser.add_argument("loads", nargs="*", default=[], help=f"of {', '.join(LOADS)}")
     parser.add_argument("--seconds", type=float, default=LOAD_SECONDS, help="of each load")
+    parser.add_argument("--model", action="store_true", help="what costs how much, by the model")
     asked = parser.parse_args(words)
+    if asked.model:
+        print(modelled.HEADS, *modelled.rows(), sep="\n")
+        return
     if unknown := set(asked.loads) - set(LOADS):
         parser.error(f"no such load: {', '.join(sorted(unknown))}")
     if why := celery.missing():

@@ -5,10 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from tests.bench.scaling import modelled
 from tests.bench.scaling.figures import PROMISED_SECONDS, Crew, Found, Ran
 from tests.bench.scaling.loads import LOADS, arrivals, catalog, together
 from tests.bench.scaling.schedules import Offline
 from tests.bench.scaling.telling import COLUMNS, HEADS, rows, schedules_line
+from tests.support.pages import bare, page, table
 
 WINDOW_SECONDS = 30.0
 CALM = [Ran(at * 3.0, 0.1, 1.0) for at in range(10)]
@@ -102,6 +104,12 @@ def test_what_no_crew_keeps_has_no_schedule() -> None:
     known = offline(*[Ran(1.0, 0, 9.0)] * 3, most=2)
     assert known.constant() is known.least() is None
     assert "no crew of up to" in schedules_line("long", known)
+
+
+@pytest.mark.parametrize("without", modelled.WITHOUT)
+def test_what_costs_how_much_is_what_the_model_says(without: str) -> None:
+    told = {bare(name): cells for name, *cells in table(page("benchmarks.md"), "without", *LOADS)}
+    assert told[bare(without)][list(LOADS).index("long")] == modelled.cell("long", without)
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:

@@ -39,6 +39,13 @@ def test_a_burst_waits_for_the_next_tick_and_no_longer() -> None:
     assert (run.hired, run.longest_queue, run.most_busy) == (3, 3, 5)
 
 
+def test_workers_have_their_jobs_as_late_as_in_the_trace() -> None:
+    jobs = [(0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (9.5, 1.0)]
+    trace = attrs.evolve(trace_of(jobs), pick_up_seconds=0.01, handover_seconds=0.05)
+    run = simulate(trace, rules(max_count=2))
+    assert list(run.waits) == pytest.approx([0.01, 0.01, 1.06, 1.06, 0.01])
+
+
 def test_ticks_fall_where_the_real_ones_fell() -> None:
     trace = attrs.evolve(trace_of([(10.5, 5.0)] * 3), tick_seconds=47.7)
     run = simulate(trace, rules(default_count=1))

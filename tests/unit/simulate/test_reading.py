@@ -51,6 +51,26 @@ def hand(worker: int) -> dict[str, Any]:
     return {"attempt": 1, "node": "north", "worker": worker}
 
 
+def test_it_tells_how_soon_an_idle_worker_has_a_job_and_a_busy_one_the_next() -> None:
+    begun = ((0, "job.enqueued", 1), (0.5, "job.started", 1, hand(1)), (1, "job.succeeded", 1))
+    idle: tuple[Told, ...] = (
+        (2, "job.enqueued", 2), (2.02, "job.started", 2, hand(1)), (3, "job.succeeded", 2),
+        (4, "job.enqueued", 3), (4.04, "job.started", 3, hand(1)),
+    )  # fmt: skip
+    assert trace_of(*begun).pick_up_seconds == 0, "it is not known since when the first was idle"
+    trace = trace_of(*begun, *idle, (5, "job.succeeded", 3))
+    assert [trace.pick_up_seconds, trace.handover_seconds] == pytest.approx([0.03, 0.0])
+    busy: tuple[Told, ...] = (
+        *((4.5 + 0.01 * n, "job.enqueued", n) for n in (4, 5, 6)),
+        (5, "job.succeeded", 3), (5, "job.assigned", 5, hand(1)),
+        (5.06, "job.started", 4, hand(1)), (6, "job.succeeded", 4),
+        (6.5, "job.started", 5, hand(1)), (6.5, "job.succeeded", 5),  # from 6 on
+        (9, "job.started", 6, hand(1)), (9.5, "job.succeeded", 6),  # something held it up
+    )  # fmt: skip
+    trace = trace_of(*begun, *idle, *busy)
+    assert [trace.pick_up_seconds, trace.handover_seconds] == pytest.approx([0.03, 0.03])
+
+
 def test_a_job_is_due_when_it_was_made_and_runs_from_start_to_end() -> None:
     trace = trace_of(
         (0, "job.enqueued", 1), (1, "job.enqueued", 2), (2, "job.started", 2, hand(1)),

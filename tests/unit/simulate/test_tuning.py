@@ -110,7 +110,7 @@ def lines(advice: Advice, trace: Trace, of: ModelSettings) -> list[str]:
 
 def test_a_person_gets_a_table_a_sentence_and_lines_to_paste() -> None:
     trace = trace_of(BURSTS)
-    advice = tune(trace, rules(), Aim(0.95, 20.0))
+    advice = attrs.evolve(tune(trace, rules(), Aim(0.95, 20.0)), latency=None)
     counts = advice.recommended.counts
     said = lines(advice, trace, rules())
     assert said[1] == "aim: p95 wait at most 20.0 s"

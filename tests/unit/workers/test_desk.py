@@ -1,7 +1,5 @@
 """The desk's books: which claims are in this node's hands, and which are no longer."""
 
-from uuid import UUID
-
 import pytest
 import trio
 import trio.testing
@@ -13,7 +11,7 @@ from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held, Seat
 from musterd.workers.outcome import SUCCEEDED, Note, released
-from tests.support.desks import Heard, be_brisk, make_desk
+from tests.support.desks import Heard, be_brisk, claim, make_desk
 
 FAILED = Verdict(JobState.FAILED, AttemptOutcome.FAILED)
 
@@ -26,10 +24,6 @@ def heard() -> Heard:
 @pytest.fixture
 def desk(heard: Heard) -> Desk:
     return make_desk(heard)
-
-
-def claim(job_id: int, attempt: int = 1) -> Claim:
-    return Claim(job_id, "k", "{}", attempt, None, 0, 0.0, None, UUID(int=attempt))
 
 
 async def book(desk: Desk, *claims: Claim) -> None:
