@@ -56,7 +56,7 @@ class Point:
     ended: EndedJobs
 
 
-@frozen
+@frozen(eq=False)
 class Picture:
     """All that is known of a span. Kinds have only the steps in which something became of them."""
 

@@ -26,10 +26,16 @@ class Samples:
     def __init__(self, deps: HttpDeps) -> None:
         self._deps = deps
         self._rings: dict[str, deque[Sample]] = {}
+        self._trends: dict[str, Trend] = {}  # of the rings as they are, where somebody has asked
         self._asked: dict[str, tuple[float, object]] = {}
 
     def trend(self, tenant: str) -> Trend:
-        return trend_of(tuple(self._rings.get(tenant, ())))
+        """The same object until the next sample."""
+        if tenant not in self._rings:
+            return Trend()
+        if tenant not in self._trends:
+            self._trends[tenant] = trend_of(tuple(self._rings[tenant]))
+        return self._trends[tenant]
 
     async def run(self) -> None:
         while True:
@@ -42,6 +48,7 @@ class Samples:
         names = {crew.name for crew in crews}
         for gone in self._rings.keys() - names:
             self._rings.pop(gone)
+            self._trends.pop(gone, None)
             self._asked.pop(gone, None)
         for crew in crews:
             tenant = self._deps.tenant(crew.name)
@@ -57,12 +64,17 @@ class Samples:
         if ring and self._rests(crew, None if tenant.at_rest() else last, now_local):
             # Nothing has happened that this node knows of: its store is left alone.
             same = sample_of(now_local, crew, last, None)
-            ring.append(attrs.evolve(ring[-1], at_local=same.at_local, desired=same.desired))
+            known = attrs.evolve(ring[-1], at_local=same.at_local, desired=same.desired)
+            self._add(crew.name, known)
             return
         counts = None
         if crew.phase in OPEN_PHASES and crew.store_trouble is None:
             counts = await self._ask(tenant)
-        ring.append(sample_of(now_local, crew, last, counts))
+        self._add(crew.name, sample_of(now_local, crew, last, counts))
+
+    def _add(self, tenant: str, sample: Sample) -> None:
+        self._rings[tenant].append(sample)
+        self._trends.pop(tenant, None)
 
     async def _ask(self, tenant: TenantAccess) -> Counts | None:
         with trio.move_on_after(ANSWER_SECONDS):
@@ -106,7 +118,7 @@ class Sample:
     open_jobs: int | None = None  # those that have not ended
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Trend:
     """One tenant's samples as series, newest last; rates are per second."""
 

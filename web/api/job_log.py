@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import attrs
@@ -20,32 +19,11 @@ from musterd.web.server.answers import RECHECK, json_answer, rendered
 from musterd.web.server.places import Connection
 from musterd.web.server.requests import take_reader_place
 
-LOOK_SECONDS = 0.5  # between two looks at one log
-LOOKS_PER_SECOND = 20  # of all readers together: the more readers, the less often each looks
 AWAY_SECONDS = 2.0  # between two looks at a store that is away
 PING_SECONDS = 15.0
 LINE_CHARACTERS = 120  # beside its text
 LINES_AT_ONCE = 200  # in one write
 START = LogPosition()
-
-
-@attrs.define(eq=False)
-class LogReaders:
-    """Those who follow logs at this node."""
-
-    count: int = attrs.field(default=0, init=False)
-
-    @property
-    def spacing_seconds(self) -> float:
-        return max(LOOK_SECONDS, self.count / LOOKS_PER_SECOND)
-
-    @contextmanager
-    def one_more(self) -> Generator[None]:
-        self.count += 1
-        try:
-            yield
-        finally:
-            self.count -= 1
 
 
 async def show(call: Call) -> Response:

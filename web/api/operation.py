@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import trio
 from attrs import frozen
@@ -13,14 +13,12 @@ from starlette.responses import Response
 
 from musterd.config.credentials import BearerToken
 from musterd.config.outside import HttpScope
+from musterd.web.api.log_readers import LogReaders
 from musterd.web.deps import HttpDeps, TenantAccess
 from musterd.web.samples import Samples
 from musterd.web.ui.live import LiveViews
 from musterd.web.ui.past import PastReader
 from musterd.web.ui.sessions import Sessions
-
-if TYPE_CHECKING:
-    from musterd.web.api.job_log import LogReaders
 
 Schema: TypeAlias = Mapping[str, object]
 JSON_TYPE = "application/json"

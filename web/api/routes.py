@@ -21,6 +21,7 @@ from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.job_log import POSITION_PATTERN, position_of
 from musterd.store.lifecycle import Action
 from musterd.web.api import job_log, jobs, node
+from musterd.web.api.log_readers import LogReaders
 from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, document, ref
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
 from musterd.web.deps import HttpDeps
@@ -342,7 +343,7 @@ def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlet
         samples=samples,
         past=PastReader(),
         live=LiveViews(),
-        log_readers=job_log.LogReaders(),
+        log_readers=LogReaders(),
     )
 
     async def on_refusal(request: Request, error: Exception) -> Response:

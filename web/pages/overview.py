@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from attrs import frozen
@@ -14,6 +15,7 @@ from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join, link
+from musterd.web.pages.once import drawn_once
 from musterd.web.pages.pictures import (
     RANGE,
     KindRow,
@@ -23,13 +25,13 @@ from musterd.web.pages.pictures import (
     ranges,
     times_chart,
 )
-from musterd.web.pages.scaling import act_words, beside, reason_words, stretches
+from musterd.web.pages.scaling import act_words, beside, changes_crew, reason_words
 from musterd.web.picture import Picture
 from musterd.web.samples import SAMPLE_SECONDS, Trend
 
 WORKERS_SHOWN = 20
 TENANTS_SHOWN = 20
-DECISIONS_SHOWN = 6
+DECISIONS_SHOWN, DECISIONS_LOOKED = 6, 200
 WHOLE_FROM = 100  # rates from here on have no fractions
 NO_ANSWER = "the store does not answer"
 STORES = {"postgresql": ("PostgreSQL", "postgresql "), "sqlite": ("SQLite", "sqlite:///")}
@@ -172,21 +174,28 @@ def _switch(frame: Frame, action: str, label: str) -> Html:
     )  # fmt: skip
 
 
+@drawn_once
+def _trends(trend: Trend) -> Mapping[str, Html]:
+    return {
+        "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
+        "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
+        "arriving-trend": _drawn(trend.arriving, "jobs in per second", _rate),
+        "leaving-trend": _drawn(trend.leaving, "jobs out per second", _rate),
+        "crew-trend": _drawn(trend.busy, "busy workers", count_text, trend.desired),
+    }
+
+
 def _tiles(data: OverviewData) -> Mapping[str, Html]:
     counts, trend = data.counts, data.trend
     come, gone = trend.rates
     oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
     return {
         "depth-now": _now(ui.number(None if counts is None else counts.due), "no worker yet"),
-        "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
         "oldest-now": _now(oldest if counts and counts.due else ui.NOTHING, "since its due time"),
-        "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
         "arriving-now": _now(_rate(come), "per second, enqueued"),
-        "arriving-trend": _drawn(trend.arriving, "jobs in per second", _rate),
         "leaving-now": _now(_rate(gone), "per second, finished"),
-        "leaving-trend": _drawn(trend.leaving, "jobs out per second", _rate),
         "crew-now": _crew(data),
-        "crew-trend": _drawn(trend.busy, "busy workers", count_text, trend.desired),
+        **_trends(trend),
     }
 
 
@@ -286,11 +295,11 @@ TENANTS: ui.Columns[TenantStatus] = {
 
 def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
     now = el("p", _sized(decisions[-1] if decisions else None), class_="reason")
-    changes = [one for one in stretches(decisions[-200:]) if act_words(one.last) != "no change"]
+    changes = (one for one in reversed(decisions[-DECISIONS_LOOKED:]) if changes_crew(one))
     items = [
-        el("li", _clock(one.last.at), " ", el("strong", act_words(one.last)),
-            f" ({one.last.size_before} → {one.last.desired})")
-        for one in changes[:DECISIONS_SHOWN]
+        el("li", _clock(one.at), " ", el("strong", act_words(one)),
+            f" ({one.size_before} → {one.desired})")
+        for one in islice(changes, DECISIONS_SHOWN)
     ]  # fmt: skip
     listed = el("ol", items, class_="plain") if items else el("p", "no change lately", class_="dim")
     more = el("p", link(frame.at("/ui/scaling"), "All decisions"))

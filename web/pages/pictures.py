@@ -11,6 +11,7 @@ from musterd.store.words import count_text, duration_text
 from musterd.web.pages import layout as ui
 from musterd.web.pages.chart import Chart, Line, Panel, Value, chart
 from musterd.web.pages.layout import Frame, Html, el, link
+from musterd.web.pages.once import drawn_once
 from musterd.web.picture import Picture, quantiles_of
 
 # How far back each reaches, and its steps, both in seconds: some hundred steps fit a screen.
@@ -42,10 +43,19 @@ def _range_label(name: str) -> str:
     return f"{name[:-1]} {'min' if name[-1] == 'm' else 'h'}"
 
 
-def queue_chart(picture: Picture | None, chosen: str) -> Html:
+def _chart(draw: Callable[[Picture, str], Html]) -> Callable[[Picture | None, str], Html]:
+    """Views, readers and looks share a picture until the past is read anew: it is drawn once."""
+    once = drawn_once(draw)
+
+    def drawn(picture: Picture | None, chosen: str) -> Html:
+        return el("p", NO_HISTORY, class_="dim") if picture is None else once(picture, chosen)
+
+    return drawn
+
+
+@_chart
+def queue_chart(picture: Picture, chosen: str) -> Html:
     """Depth, crew, wish and bound, with marks."""
-    if picture is None:
-        return el("p", NO_HISTORY, class_="dim")
     waiting = Panel("Jobs", [Line("waiting", _looks(picture, lambda one: one.depth), "run filled")])
     workers = Panel(
         "Workers",
@@ -59,10 +69,9 @@ def queue_chart(picture: Picture | None, chosen: str) -> Html:
     return chart(Chart("queue-chart", about, picture.span, (waiting, workers), picture.marks))
 
 
-def ended_chart(picture: Picture | None, chosen: str) -> Html:
+@_chart
+def ended_chart(picture: Picture, chosen: str) -> Html:
     """What became of jobs, a second."""
-    if picture is None:
-        return el("p", NO_HISTORY, class_="dim")
     ended = [point.ended for point in picture.points]
 
     def a_second(numbers: Sequence[int]) -> Sequence[Value]:
@@ -79,10 +88,9 @@ def ended_chart(picture: Picture | None, chosen: str) -> Html:
     return chart(Chart("ended-chart", about, picture.span, (panel,)))
 
 
-def times_chart(picture: Picture | None, chosen: str) -> Html:
+@_chart
+def times_chart(picture: Picture, chosen: str) -> Html:
     """How long jobs waited and ran."""
-    if picture is None:
-        return el("p", NO_HISTORY, class_="dim")
     found = [quantiles_of(point.ended) for point in picture.points]
 
     def panel(title: str, which: str) -> Panel:

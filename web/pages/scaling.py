@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
 from musterd.manager.scaling.journal import decision_of
@@ -168,7 +168,8 @@ def reason_words(decision: Decision | None) -> str:
 
 
 def act_words(decision: Decision) -> str:
-    return acts_text(asdict(decision)) or "no change"
+    acts = {"hired": decision.hired, "taken_back": decision.taken_back, "retired": decision.retired}
+    return acts_text(acts) or "no change"
 
 
 class Stretch(NamedTuple):
@@ -213,14 +214,14 @@ def _merged(parts: Iterable[Stretch]) -> Sequence[Stretch]:
 
 
 def _is_same(before: Decision, one: Decision) -> bool:
-    return not _changes_crew(before) and not _changes_crew(one) and _gist(before) == _gist(one)
+    return not changes_crew(before) and not changes_crew(one) and _gist(before) == _gist(one)
 
 
 def _gist(one: Decision) -> object:
     return one.size_before, one.desired, one.limited_by, one.due is None, bool(one.due)
 
 
-def _changes_crew(one: Decision) -> bool:
+def changes_crew(one: Decision) -> bool:
     return bool(one.hired or one.taken_back or one.retired)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
+from weakref import ref
 
 import attrs
 import pytest
@@ -101,6 +102,17 @@ def test_times_are_quantiles() -> None:
     text = times_chart(picture(), "1h").text
     for name in ("wait p50", "wait p95", "run p50", "run p95"):
         assert strokes(text, name).count("L") == 3
+
+
+def test_a_picture_is_drawn_once_for_all_looks_and_forgotten_with_it() -> None:
+    one, equal = picture(), picture()
+    for draw in (queue_chart, ended_chart, times_chart):
+        assert draw(one, "1h") is draw(one, "1h")
+        assert draw(one, "1h") is not draw(equal, "1h"), "what is read anew is drawn anew"
+        assert "6 hours" in draw(one, "6h").text
+    kept = ref(one)
+    del one
+    assert kept() is None
 
 
 def test_without_a_store_nothing_is_drawn_and_that_is_said() -> None:
