@@ -270,6 +270,16 @@ def moment_option(flag: str, about: str) -> Callable[[F], F]:
     return click.option(flag, callback=read_past, metavar="TIME", help=about)
 
 
+def seconds_option(
+    *names: str, within: tuple[float, float], default: float, about: str
+) -> Callable[[F], F]:
+    """An option that takes a length of time, from the shortest to the longest."""
+    return click.option(
+        *names, type=click.FloatRange(*within), default=default, show_default=True,
+        metavar="SECONDS", help=about,
+    )  # fmt: skip
+
+
 def kind_and_target_options(what: str) -> Callable[[F], F]:
     """The options `--kind` and `--target`, which filter `what`."""
 

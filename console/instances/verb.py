@@ -15,7 +15,7 @@ import trio
 from musterd.config.load import resolve_store_url
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.command import CommandLine, Verb
+from musterd.console.command import CommandLine, Verb, option_reader, seconds_option
 from musterd.console.instances.plan import Memory, Plan, State, plan, states_text
 from musterd.console.instances.systemctl import Instances, SystemctlFailed
 from musterd.console.output import Complaint, Exit, complain, say
@@ -31,9 +31,9 @@ LINGER_SECONDS = 300.0
 TEMPLATE = re.compile(r"[A-Za-z0-9:_.-]+@")
 
 
-def _template_of(_context: click.Context, _option: click.Parameter, text: str) -> str:
+def _template_of(text: str) -> str:
     if TEMPLATE.fullmatch(text) is None:
-        raise click.BadParameter(f"found {text!r}, wanted a template's name, as musterd@")
+        raise ValueError(f"found {text!r}, wanted a template's name, as musterd@")
     return text
 
 
@@ -47,30 +47,19 @@ def _template_of(_context: click.Context, _option: click.Parameter, text: str) -
 )
 @click.option(
     "--template",
-    callback=_template_of,
+    callback=option_reader(_template_of),
     default="musterd@",
     show_default=True,
     metavar="UNIT@",
     help="What stands before their numbers.",
 )
-@click.option(
-    "--every",
-    "every_seconds",
-    type=click.FloatRange(1, 3600),
-    default=EVERY_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to look.",
+@seconds_option(
+    "--every", "every_seconds", within=(1, 3600), default=EVERY_SECONDS, about="How often to look."
 )
-@click.option(
-    "--linger",
-    "linger_seconds",
-    type=click.FloatRange(0, 86_400),
-    default=LINGER_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long fewer must have been enough before one is drained.",
-)
+@seconds_option(
+    "--linger", "linger_seconds", within=(0, 86_400), default=LINGER_SECONDS,
+    about="How long fewer must have been enough before one is drained.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Look once, say what there is, and do nothing.")
 @click.pass_obj
 def instances(

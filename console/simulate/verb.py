@@ -14,7 +14,7 @@ import click
 
 from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
-from musterd.console.command import CommandLine, F, Verb
+from musterd.console.command import CommandLine, F, Verb, seconds_option
 from musterd.console.completers import complete_settings
 from musterd.console.output import Complaint, Exit, bars, complain, live_line
 from musterd.console.simulate.csv_trace import (
@@ -130,15 +130,10 @@ WAIT_SECONDS_MAX = 86_400.0
 
 @click.command(cls=Verb)
 @trace_options
-@click.option(
-    "--wait",
-    "wait_seconds",
-    type=click.FloatRange(0, WAIT_SECONDS_MAX),
-    default=WAIT_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a job may wait for a worker.",
-)
+@seconds_option(
+    "--wait", "wait_seconds", within=(0, WAIT_SECONDS_MAX), default=WAIT_SECONDS,
+    about="How long a job may wait for a worker.",
+)  # fmt: skip
 @click.option(
     "--quantile",
     type=click.FloatRange(0, 1, min_open=True),

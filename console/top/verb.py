@@ -17,7 +17,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.command import CommandLine, Verb, option_reader
+from musterd.console.command import CommandLine, Verb, option_reader, seconds_option
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.output import Complaint, innermost
 from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object
@@ -50,18 +50,11 @@ from musterd.store.waiting import Bell
 from musterd.store.why import why, why_text
 from musterd.store.words import one_line
 
-INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
+INTERVAL_SECONDS = (0.1, 3600.0)
 
 
 @click.command(cls=Verb)
-@click.option(
-    "--interval",
-    type=click.FloatRange(INTERVAL_MIN, INTERVAL_MAX),
-    default=1.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to update.",
-)
+@seconds_option("--interval", within=INTERVAL_SECONDS, default=1.0, about="How often to update.")
 @click.option(
     "--filter",
     "which",
