@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate histories prove mutants fuzz screenshots nightly proof release deb reference dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate histories prove mutants fuzz screenshots nightly proof release committed deb reference dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -92,13 +92,23 @@ nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted f
 proof: .venv/dev.stamp  ## before a release: ten times the faults, 100,000 simulated clusters, an hour under load
 	@$(BIN)/python -m tests.proof $(ARGS)
 
-release: .venv/dev.stamp  ## wheel, sdist, Debian package and bill of materials in dist/: the same bytes from the same commit
+release: committed .venv/dev.stamp  ## wheel, sdist, Debian package and bill of materials in dist/: the same bytes from the same commit
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m hatchling build
 	@if command -v dpkg-deb >/dev/null; then $(DEB); \
 	else echo "musterd: no dpkg-deb here, so no Debian package" >&2; fi
 	@$(BIN)/python -m deploy.sbom >dist/musterd.cdx.json
 	@cd dist && sha256sum * >SHA256SUMS
+
+# What a release has is what its commit has: whoever builds it again gets the same bytes.
+committed:
+	@changed=$$(git status --porcelain) || { echo "musterd: a release is built in a git checkout" >&2; exit 1; }; \
+	if [ -n "$$changed" ]; then \
+		echo "musterd: a release has what its commit has, and this tree differs from it:" >&2; \
+		echo "$$changed" | sed 's/^/  /' >&2; \
+		echo "  commit that, or build in a fresh clone; \`make deb\` packages the tree as it is" >&2; \
+		exit 1; \
+	fi
 
 deb: .venv/dev.stamp  ## the Debian package alone, in dist/ (Debian, its python3)
 	@rm -rf dist/*.whl dist/*.deb

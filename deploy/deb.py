@@ -197,6 +197,12 @@ def _said(command: Sequence[str]) -> str:
 
 
 def main() -> None:
+    missing = [one for one in ("dpkg-deb", "dpkg", PYTHON) if shutil.which(one) is None]
+    if missing:
+        sys.exit(
+            f"musterd: no {' and no '.join(missing)} here; a Debian package is built on the Debian"
+            " that it is for"
+        )
     wheel, folder = Path(sys.argv[1]), Path(sys.argv[2])
     named = wheel.name.split("-")[1]
     version = sys.argv[3] if len(sys.argv) > len(("program", "wheel", "folder")) else named

@@ -1,5 +1,6 @@
 """What a user installs: the same wheel from the tree and from the sdist, with all it needs."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -81,6 +82,29 @@ def test_the_wheel_runs_where_it_is_installed(installed: Path, tmp_path: Path) -
     assert "Usage:" in run("-m", "musterd", "--help", path=installed, cwd=tmp_path)
 
 
+def test_two_clones_of_a_commit_build_the_same_bytes(tmp_path: Path) -> None:
+    """Wheel and sdist, wherever, whenever and under whatever umask; all of a release, with the
+    Debian package: tests/nightly/test_release.py.
+    """
+    built = [built_in(tmp_path / name, umask) for name, umask in (("a", 0o022), ("b/c", 0o077))]
+    assert len(built[0]) == 2
+    assert built[0] == built[1]
+
+
+def test_a_release_of_a_changed_tree_is_refused_with_what_is_changed(tmp_path: Path) -> None:
+    tree = clone(tmp_path / "tree", 0o022)
+    (tree / "README.md").write_text("another")
+    (tree / "web" / "left.py").touch()
+    done = subprocess.run(
+        ["make", "release"], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert (
+        "   M README.md\n  ?? web/left.py\n  commit that, or build in a fresh clone" in done.stderr
+    )
+    assert not (tree / ".venv").exists(), "it is told before anything is installed"
+
+
 def test_what_is_asked_for_is_locked() -> None:
     """A dependency that was added or raised without `make lock` is found here."""
     asked = tomli.loads((ROOT / "pyproject.toml").read_text())
@@ -101,6 +125,23 @@ def test_help_is_there_at_once() -> None:
     loaded = {name.partition(".")[0] for name in names}
     assert "click" in loaded
     assert not loaded & HEAVY
+
+
+def clone(into: Path, umask: int) -> Path:
+    command = ["git", "clone", "--quiet", str(ROOT), str(into)]
+    subprocess.run(command, check=True, umask=umask)
+    return into
+
+
+def built_in(place: Path, umask: int) -> Mapping[str, str]:
+    """The digest of each file that is built in a clone."""
+    tree = clone(place, umask)
+    command = [sys.executable, "-m", "hatchling", "build"]
+    around = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run(command, cwd=tree, env=around, umask=umask, check=True, capture_output=True)
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tree.glob("dist/*")
+    }
 
 
 def build(into: Path, *options: str) -> Path:
