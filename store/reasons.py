@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import attrs
 
+from musterd.config.faults import GUESS, nearest
 from musterd.store.estimate import caps_of
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
@@ -190,15 +191,9 @@ def _by_nodes(seen: WhyFacts) -> Iterator[Reason]:
     if not claiming:
         yield _no_node(seen)
         return
-    kind, names = seen.job.kind, _names(claiming)
+    kind = seen.job.kind
     if all(node.lacks(kind) for node in claiming):
-        yield Reason(
-            Code.KIND_UNKNOWN,
-            f"no live node knows kind {one_line(kind)}",
-            who=names,
-            what={"kind": kind},
-            do="add the kind to a node's catalog ([catalog] paths), then `musterd reload` there",
-        )
+        yield _unknown_kind(seen, claiming)
         return
     whys = {node.name: found.broken for node in claiming if (found := node.named.get(kind))}
     broken = {name: reason for name, reason in whys.items() if reason is not None}
@@ -208,10 +203,24 @@ def _by_nodes(seen: WhyFacts) -> Iterator[Reason]:
         yield Reason(
             Code.KIND_BROKEN,
             f"kind {one_line(kind)} can run on no live node: {first}",
-            who=names,
+            who=_names(claiming),
             what={"kind": kind, "nodes": broken},
             do="fix it, see `musterd kinds --check` on the node, then `musterd reload` there",
         )
+
+
+def _unknown_kind(seen: WhyFacts, claiming: list[NodeRecord]) -> Reason:
+    kind = seen.job.kind
+    meant = nearest(kind, {name for node in claiming for name in node.named})
+    hint = f" - {GUESS}{one_line(meant)}?" if meant else ""
+    return Reason(
+        Code.KIND_UNKNOWN,
+        f"no live node knows kind {one_line(kind)}{hint}",
+        who=_names(claiming),
+        what={"kind": kind, "meant": meant} if meant else {"kind": kind},
+        do="add the kind to a node's catalog ([catalog] paths), then `musterd reload` there;"
+        f" or `musterd cancel {seen.job.id}`",
+    )
 
 
 def _no_node(seen: WhyFacts) -> Reason:

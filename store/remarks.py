@@ -125,6 +125,14 @@ def _kind_remarks(seen: Situation) -> Iterator[str]:
         yield f"BROKEN_KIND {what}; see `musterd kinds --check`, fix it, then `musterd reload`"
 
 
+def behind(slack_seconds: float | None) -> list[str]:
+    """Of what is left of the promise of the worst waiting job, by the latest decision."""
+    if slack_seconds is None or slack_seconds >= 0:
+        return []
+    late = f"a job has waited {duration_text(-slack_seconds)} longer than promised"
+    return [f"BEHIND  {late}: `musterd scaling` says what limits the crew"]
+
+
 def is_failing(ends: KindEnds) -> bool:
     return ends.failed >= FAILED_MIN and 2 * ends.failed > ends.ended
 

@@ -226,4 +226,12 @@ def _own_name() -> str:
     if shutil.which("musterd"):
         return "musterd"
     program = Path(sys.argv[0]).absolute()
-    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
+    if program.name == "__main__.py":
+        return f"{_from_here(Path(sys.executable))} -m musterd"
+    return _from_here(program)
+
+
+def _from_here(program: Path) -> str:
+    here = Path.cwd()
+    found = program.relative_to(here) if program.is_relative_to(here) else program
+    return shlex.quote(str(found))

@@ -26,7 +26,7 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.opening import Stores, reached
 from musterd.store.queue import Counts
-from musterd.store.remarks import Situation, look_at
+from musterd.store.remarks import Situation, behind, look_at
 from musterd.store.remarks import remarks as store_remarks
 from musterd.store.waiting import each_in_order
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
@@ -354,10 +354,7 @@ def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
         first = cut(one_line(faults[0]), FAULT_WIDTH)
         yield f"REFUSED the new configuration: {first}{more}; fix it, then `musterd reload --wait`"
     decision = node.get("last_decision")
-    slack = None if decision is None else decision.get("slack_seconds")
-    if slack is not None and slack < 0:
-        late = f"a job has waited {duration_text(-slack)} longer than promised"
-        yield f"BEHIND  {late}: `musterd scaling` says what limits the crew"
+    yield from behind(None if decision is None else decision.get("slack_seconds"))
     for one in node.get("tenants", ()):
         if said := one.get("retention_trouble"):
             yield f"TROUBLE no job of {one['name']} is deleted: archive {said}"

@@ -29,7 +29,7 @@ from musterd.manager.tenancy.tenant_duties import TenantDuties
 from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
 from musterd.store.leases import Leases
-from musterd.store.remarks import remarks
+from musterd.store.remarks import behind, remarks
 from musterd.workers.claiming.desk import ClockAndRng, Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, Ignored, all_ignored
@@ -269,9 +269,12 @@ class Tenancy:
         )  # fmt: skip
 
     async def remarks(self) -> Sequence[str]:
-        """Those about its store; none if it does not answer."""
-        seen = await self.duties.situation.get()
-        return [] if seen is None else remarks(seen, self.settings.now)
+        """Those about its store and its promises; none if the store does not answer."""
+        seen, last = await self.duties.situation.get(), self.last_decision
+        if seen is None:
+            return []
+        slack_seconds = None if last is None else last.slack_seconds
+        return [*behind(slack_seconds), *remarks(seen, self.settings.now)]
 
     @property
     def interrupted(self) -> Sequence[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -16,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.fix_postgres import FreshDatabase
-from tests.support.command import Home, eventually
+from tests.support.command import Home, eventually, free_port
 from tests.support.http_client import ask
 from tests.support.pages import DOCS, ROOT, blocks
 
@@ -25,13 +24,6 @@ SERVE = {
     "fastapi": ["-m", "hypercorn", "--bind", "127.0.0.1:{port}", "fastapi_shop:app"],
     "flask": ["-m", "flask", "--app", "flask_shop", "run", "-p", "{port}"],
 }
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -148,6 +149,13 @@ class Daemon:
             with self._changed:
                 self.log.append(line.rstrip("\n"))
                 self._changed.notify_all()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
 
 
 def kinds_in(folder: Path, catalog: str) -> tuple[str, str]:

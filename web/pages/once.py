@@ -19,7 +19,7 @@ def drawn_once(draw: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, 
     drawn: WeakKeyDictionary[V, dict[object, T]] = WeakKeyDictionary()
 
     @wraps(draw)
-    def once(value: V, *args: P.args, **named: P.kwargs) -> T:
+    def once(value: V, /, *args: P.args, **named: P.kwargs) -> T:
         of_value = drawn.setdefault(value, {})
         key = (args, tuple(named.items()))
         if key not in of_value:

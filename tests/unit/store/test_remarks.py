@@ -9,7 +9,7 @@ import pytest
 from musterd.config.load import load
 from musterd.store.nodes import Kinds, KnownKind, NodeRecord
 from musterd.store.overview import KindEnds, Troubles
-from musterd.store.remarks import Situation, is_failing, remarks
+from musterd.store.remarks import Situation, behind, is_failing, remarks
 from tests.support.top_scene import HOSTILE, NODE, counts
 
 SETTINGS = load(None, {}, [], Path("/nonexistent")).settings
@@ -38,6 +38,15 @@ def test_a_kind_that_no_live_node_knows_is_named_with_what_was_meant() -> None:
     assert line == (
         "UNKNOWN_KIND no node knows reprot: 2 jobs (did you mean report?);"
         " add the kind and `musterd reload`, or `musterd cancel --where kind=reprot`"
+    )
+
+
+def test_a_promise_that_is_being_broken_is_told_by_how_much() -> None:
+    assert behind(None) == behind(0.0) == behind(3.0) == []
+    (line,) = behind(-4.0)
+    assert line == (
+        "BEHIND  a job has waited 4.0 s longer than promised:"
+        " `musterd scaling` says what limits the crew"
     )
 
 
