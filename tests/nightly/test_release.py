@@ -5,18 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from threading import Thread
+from typing import ClassVar, TypeAlias
 
 import pytest
 
 from deploy.deb import PYTHON
-from tests.support.command import Daemon
+from tests.fix_postgres import FreshDatabase
+from tests.support.command import Daemon, Home
 from tests.support.pages import ROOT
 
 BUILD_SECONDS = 600
@@ -63,9 +68,10 @@ def test_two_releases_of_a_commit_are_the_same_bytes(
     )
 
 
-def in_own_environment(place: Path, wheel: Path) -> Path:
+def in_own_environment(place: Path, wheel: Path, extra: str = "") -> Path:
     run([sys.executable, "-m", "venv", str(place / "venv")], place)
-    run([str(place / "venv/bin/python"), "-m", "pip", "install", "-qq", str(wheel)], place)
+    wanted = f"{wheel}{extra}"
+    run([str(place / "venv/bin/python"), "-m", "pip", "install", "-qq", wanted], place)
     return place / "venv/bin/musterd"
 
 
@@ -103,13 +109,100 @@ def run(command: Sequence[str], place: Path) -> str:
     return done.stdout
 
 
+def wheel_of(releases: Sequence[Mapping[str, Path]]) -> Path:
+    (wheel,) = (path for name, path in releases[0].items() if name.endswith(".whl"))
+    return wheel
+
+
 @pytest.mark.parametrize("install", [in_own_environment, by_pipx, by_uv])
 def test_the_wheel_runs_a_job_however_it_is_installed(
     install: Installing, releases: Sequence[Mapping[str, Path]], tmp_path: Path
 ) -> None:
-    (wheel,) = (path for name, path in releases[0].items() if name.endswith(".whl"))
-    program = str(install(tmp_path, wheel))
+    program = str(install(tmp_path, wheel_of(releases)))
     around = {**os.environ, "STATE_DIRECTORY": str(tmp_path / "state")}
     with Daemon([program, "run", "--set", "http.listen=127.0.0.1:0"], around) as daemon:
         daemon.wait_until_ready()
         assert "succeeded" in run([program, "enqueue", "report", "--wait"], tmp_path)
+
+
+CLIENT = """
+import asyncio, sys
+from musterd import AsyncClient, Client
+url = sys.argv[1]
+with Client(url, create=url.startswith("sqlite:")) as client:
+    job_id = client.enqueue("report", {"by": "the client"})
+    print(client.job(job_id)["state"])
+async def main():
+    async with AsyncClient(url) as client:
+        print((await client.job(job_id))["payload"]["by"], await client.cancel(job_id))
+asyncio.run(main())
+loaded = {name.partition(".")[0] for name in sys.modules}
+print(sorted(loaded & {"trio", "starlette", "hypercorn", "httpcore", "prometheus_client", "click"}))
+"""
+
+
+def test_a_client_alone_needs_what_the_page_says_and_nothing_of_the_web_side(
+    releases: Sequence[Mapping[str, Path]], fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "clients.md").read_text()
+    lines = re.findall(r"^pip install (.*?)(?: +#.*)?$", page, re.MULTILINE)
+    assert len(lines) == 2
+    run([sys.executable, "-m", "venv", str(tmp_path / "venv")], tmp_path)
+    python = str(tmp_path / "venv/bin/python")
+    for line in lines:
+        wheel = str(wheel_of(releases))
+        words = [wheel if word == "musterd" else word for word in shlex.split(line)]
+        run([python, "-m", "pip", "install", "-qq", *words], tmp_path)
+    there = run([python, "-m", "pip", "list", "--format=freeze"], tmp_path)
+    names = {one.partition("==")[0].partition(" @")[0] for one in there.splitlines()}
+    own = {"musterd", "attrs", "psycopg", "psycopg-binary", "psycopg-pool", "typing_extensions"}
+    assert names - {"pip", "setuptools"} <= own
+    url = fresh_database()
+    assert Home(tmp_path / "state", url).call("db", "migrate").code == 0
+    for store in (f"sqlite:///{tmp_path}/jobs.db", url):
+        said = run([python, "-c", CLIENT, store], tmp_path).splitlines()
+        assert said == ["queued", "the client canceled", "[]"]
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Takes spans as OpenTelemetry's own collector does."""
+
+    heard: ClassVar[list[tuple[str, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.heard.append((self.path, body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        del format, args
+
+
+def test_the_extra_sends_spans_to_a_collector(
+    releases: Sequence[Mapping[str, Path]], tmp_path: Path
+) -> None:
+    program = str(in_own_environment(tmp_path, wheel_of(releases), "[otel]"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        around = {
+            **os.environ, "STATE_DIRECTORY": str(tmp_path / "state"),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        }  # fmt: skip
+        keys = ("--set", "http.listen=127.0.0.1:0", "--set", "tracing.exporter=otlp")
+        with Daemon([program, "run", *keys], around) as daemon:
+            daemon.wait_until_ready()
+            trace = f"00-{TRACE}-b7ad6b7169203331-01"
+            run([program, "enqueue", "report", "--wait", "--traceparent", trace], tmp_path)
+            daemon.send(signal.SIGTERM)
+            assert daemon.end() == 0
+        server.shutdown()
+    assert {path for path, _ in Collector.heard} == {"/v1/traces"}
+    said = b"".join(body for _, body in Collector.heard)
+    assert bytes.fromhex(TRACE) in said
+    assert b"run report" in said
+    assert b"claim" in said
+    assert b"settle" in said

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.support.command import Daemon, Home
@@ -29,6 +30,7 @@ def clone(tmp_path: Path) -> Path:
     words = {"root": shlex.quote(str(ROOT)), "python": shlex.quote(sys.executable)}
     command.write_text(SHIM.format(**words))
     command.chmod(0o755)
+    (command.parent / "activate").write_text(f"PATH={shlex.quote(str(command.parent))}:$PATH\n")
     files = re.findall(r"`(hello/[\w.]+)`\n\n```\w+\n(.*?)```", PAGE, re.DOTALL)
     assert len(files) == 2
     (tmp_path / "hello").mkdir()
@@ -55,6 +57,12 @@ def started(clone: Path, home: Home) -> Generator[Daemon]:
     its daemon would keep the signals to itself.
     """
     start, *_ = re.findall(r"```sh\n(.*?)\n```", PAGE)
+    with running(start, clone, home) as daemon:
+        yield daemon
+
+
+@contextmanager
+def running(start: str, clone: Path, home: Home) -> Generator[Daemon]:
     assert start.startswith("make run ")
     code, recipe = shell(f"{start} -n -o .venv/run.stamp", clone, home)
     assert code == 0, recipe
@@ -69,25 +77,47 @@ def started(clone: Path, home: Home) -> Generator[Daemon]:
 
 def test_the_page_does_as_it_says(clone: Path, home: Home) -> None:
     _, enqueue, show = re.findall(r"```sh\n(.*?)\n```", PAGE)
-    with started(clone, home):
+    with started(clone, home) as daemon:
+        daemon.wait_for_line("event=watching")
         code, said = shell(enqueue, clone, home)
         _, report = shell(show, clone, home)
-    assert code == 0, said
-    assert "job 1 succeeded" in said
-    assert '{"text": "Hello, world!"}' in report
-    assert "greeting world" in report
+        assert code == 0, said
+        assert "job 1 succeeded" in said
+        assert '{"text": "Hello, world!"}' in report
+        assert "greeting world" in report
 
-    handler, kinds = clone / "hello/greeting.py", clone / "hello/kinds.toml"
-    lines = handler.read_text().splitlines(keepends=True)
-    handler.write_text("".join([*lines[:-1], '    raise ValueError("not today")\n']))
-    with started(clone, home):
+        handler, kinds = clone / "hello/greeting.py", clone / "hello/kinds.toml"
+        lines = handler.read_text().splitlines(keepends=True)
+        handler.write_text("".join([*lines[:-1], '    raise ValueError("not today")\n']))
+        daemon.wait_for_line('event="files changed"')
+        daemon.wait_for_line("event=reloaded generation=2")
         code, said = shell(enqueue, clone, home)
-    assert code == 1
-    assert "ValueError: not today" in said
+        assert code == 1
+        assert "ValueError: not today" in said
 
-    kinds.write_text(kinds.read_text() + 'retry_on = ["ValueError"]\nretry.base_seconds = 0.05\n')
-    with started(clone, home):
+        more = 'retry_on = ["ValueError"]\nretry.base_seconds = 0.05\n'
+        kinds.write_text(kinds.read_text() + more)
+        daemon.wait_for_line("event=reloaded generation=3")
         code, said = shell(enqueue, clone, home)
         _, report = shell(show.replace("job 1", "job 3"), clone, home)
-    assert code == 1, said
-    assert report.count("retrying") == 3
+        assert code == 1, said
+        assert report.count("retrying") == 3
+
+
+def test_the_job_of_your_own_in_the_readme_runs(clone: Path, home: Home) -> None:
+    readme = (ROOT / "README.md").read_text()
+    section = readme.partition("### A job of your own")[2].partition("\n## ")[0]
+    for name, text in re.findall(r"```\w+\n# (hello/[\w.]+)\n(.*?)```", section, re.DOTALL):
+        (clone / name).write_text(text)
+    lines = re.findall(r"^    (.*?)(?: +#.*)?$", section.partition("then:\n")[2], re.MULTILINE)
+    export, start, enqueue, jobs = lines
+    _, _, paths = export.partition("MUSTERD_CATALOG__PATHS=")
+    mine = attrs.evolve(home, more={"MUSTERD_CATALOG__PATHS": shlex.split(paths)[0]})
+    with running(start, clone, mine):
+        there = f"{export}\n. .venv/bin/activate\n"
+        code, said = shell(there + enqueue, clone, home)
+        assert (code, "job 1 succeeded" in said) == (0, True), said
+        code, said = shell(f"{there}{jobs}\nmusterd job 1", clone, home)
+        assert code == 0, said
+        assert '{"text": "Hello, world!"}' in said
+        assert "greeting world" in said
