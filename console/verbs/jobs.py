@@ -74,37 +74,30 @@ def job(context: click.Context, /, job_id: int, follow: bool, log: bool) -> None
     """Show one job: timings, attempts, result, log."""
     cli: CommandLine = context.obj
     settings = cli.settings()
-    if log and not _show_log(cli, settings, job_id, follow=follow):
-        raise _no_such_job(job_id, settings)
-    if log and not follow:
-        return
-    if follow:
-        record = in_store(
-            settings,
-            lambda engine: (
-                engine.jobs.get(job_id)
-                if log
-                else follow_job(engine, job_id, settings.tenant, as_json=cli.json)
-            ),
-        )
-        if record is None:
-            raise _no_such_job(job_id, settings)
-        context.exit(Exit.DONE if record.state is JobState.SUCCEEDED else Exit.UNSUCCESSFUL)
-    catalog = cli.catalog_if_sound(settings)
-    record = in_store(settings, lambda engine: engine.jobs.get(job_id))
+
+    async def show(engine: Engine) -> JobRecord | None:
+        if log:
+            is_there = await show_log(engine, job_id, follow=follow, as_json=cli.json)
+            return await engine.jobs.get(job_id) if is_there else None
+        if follow:
+            return await follow_job(engine, job_id, settings.tenant, as_json=cli.json)
+        return await engine.jobs.get(job_id)
+
+    record = in_store(settings, show)
     if record is None:
         raise _no_such_job(job_id, settings)
-    budget = catalog.budget_of(record.kind)
+    if follow:
+        context.exit(Exit.DONE if record.state is JobState.SUCCEEDED else Exit.UNSUCCESSFUL)
+    if not log:
+        _show_report(cli, settings, record)
+
+
+def _show_report(cli: CommandLine, settings: Settings, record: JobRecord) -> None:
+    budget = cli.catalog_if_sound(settings).budget_of(record.kind)
     if cli.json:
         print_json(job_object(record, settings.tenant, budget))
     else:
         _say_report(record.state, report_text(record, datetime.now(UTC), budget))
-
-
-def _show_log(cli: CommandLine, settings: Settings, job_id: int, *, follow: bool) -> bool:
-    return in_store(
-        settings, lambda engine: show_log(engine, job_id, follow=follow, as_json=cli.json)
-    )
 
 
 def _say_report(state: JobState, text: str) -> None:
