@@ -115,7 +115,7 @@ def enqueue(
         waited = Waited(ids, quiet=cli.json)
         nodes = await engine.nodes.all()
         if said := nobody_runs(kind, nodes) or _by_another_store(settings, engine, nodes):
-            complain(said)
+            complain(f"musterd: warning: {said}")
         if wait:
             await wait_for(engine, waited)
         waited.last = await engine.jobs.get(ids[-1])
