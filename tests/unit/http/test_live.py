@@ -224,9 +224,9 @@ async def test_samples_are_bounded_and_an_idle_store_is_left_alone(
     node.seen = attrs.evolve(STATUS, tenants=(attrs.evolve(TENANT, busy=0, depth=0),))
     for _ in range(SAMPLES_MAX + 10):
         await samples.take()
-        before = samples.trend("default")
+        seen = samples.trend("default")
         await trio.sleep(SAMPLE_SECONDS)
-        assert samples.trend("default") is before, "it is worked out once for all looks"
+        assert samples.trend("default") is seen, "it is worked out once for all looks"
     trend = samples.trend("default")
     await samples.take()
     assert samples.trend("default") is not trend
