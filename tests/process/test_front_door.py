@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +108,9 @@ def on_a_terminal(
         yield said
     finally:
         process.send_signal(signal.SIGINT)
-        while True:  # until it is gone: what it writes must go somewhere
-            try:
-                if not os.read(ours, 65536):
-                    break
-            except OSError:
-                break
+        with suppress(OSError):  # it has gone; until then what it writes must go somewhere
+            while os.read(ours, 65536):
+                pass
         assert process.wait(30) == 0
         os.close(ours)
 
