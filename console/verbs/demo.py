@@ -222,7 +222,7 @@ def summary_lines(show: Demo) -> list[str]:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - the demo looks ten times a second
+    while not holds():  # noqa: ASYNC110 - a status rings no bell
         await trio.sleep(LOOK_SECONDS)
 
 

@@ -147,8 +147,7 @@ def _renewal(found: Sequence[Row]) -> Renewal:
 def progress_params(notes: Sequence[ProgressNote]) -> Params:
     in_order = sorted(notes, key=itemgetter(0))
     return {
-        "ids": numbers(note.id for note in in_order),
-        "tokens": tokens(one.token for one in in_order),
+        **_fence_params(in_order),
         "percents": numbers(note.percent for note in in_order),
         "notes": texts(note.note for note in in_order),
         "spents": texts(note.spent for note in in_order),
@@ -159,12 +158,18 @@ def progress_params(notes: Sequence[ProgressNote]) -> Params:
 def log_params(notes: Sequence[LogNote]) -> Params:
     in_order = sorted(notes, key=itemgetter(0))
     return {
-        "ids": numbers(note.id for note in in_order),
-        "tokens": tokens(note.token for note in in_order),
+        **_fence_params(in_order),
         "firsts": numbers(note.first for note in in_order),
         "lasts": numbers(note.last for note in in_order),
         "floors": numbers(note.floor for note in in_order),
         "texts": texts(note.text for note in in_order),
+    }
+
+
+def _fence_params(in_order: Sequence[ProgressNote | LogNote]) -> Arrays:
+    return {
+        "ids": numbers(note.id for note in in_order),
+        "tokens": tokens(note.token for note in in_order),
     }
 
 

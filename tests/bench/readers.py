@@ -73,7 +73,7 @@ async def _lag(url: str, readers: int, jobs_a_second: int, path: str) -> Lag:
             working.cancel_scope.cancel()
         heard = await trio.to_thread.run_sync(_end, far)
         node.daemon.stop()
-        while node.daemon.status().phase != "stopped":  # noqa: ASYNC110 - a look, at the end
+        while node.daemon.status().phase != "stopped":  # noqa: ASYNC110 - its end rings no bell
             await trio.sleep(PROBE_SECONDS)
         nursery.cancel_scope.cancel()
     late.sort()

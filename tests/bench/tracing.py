@@ -87,7 +87,7 @@ async def _cost(url: str, jobs: int, tracing: Tracing | None) -> float:
         await node.engine.close()
         began = time.process_time()
         nursery.start_soon(node.daemon.run)
-        while node.daemon.status().settled_total < jobs:  # noqa: ASYNC110 - a look
+        while node.daemon.status().settled_total < jobs:  # noqa: ASYNC110 - counts ring no bell
             await trio.sleep(LOOK_SECONDS)
         took = time.process_time() - began
         node.daemon.stop()

@@ -1,6 +1,7 @@
 """What the database itself keeps within bounds, of attempts, phases and payloads."""
 
 import sqlite3
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import psycopg
@@ -43,6 +44,17 @@ async def test_what_no_client_could_read_of_an_attempt_or_a_phase_is_refused(
     assert [one.attempt for one in job.attempts] == [7]
 
 
+@pytest.fixture
+async def file_rig(tmp_path: Path) -> AsyncGenerator[SqliteRig]:
+    """A store in a file, with one job."""
+    rig = SqliteRig(str(tmp_path / "musterd.db"))
+    async with closing_engine(rig.engine):
+        await rig.engine.open()
+        await rig.engine.migrate()
+        await put(rig.engine, 0)
+        yield rig
+
+
 YEAR_10000 = 253_402_300_800_000_000
 
 
@@ -65,19 +77,15 @@ YEAR_10000 = 253_402_300_800_000_000
         "update job_phases set in_attempt = -1",
     ],
 )
-async def test_nor_is_it_kept_in_a_file(tmp_path: Path, statement: str) -> None:
-    rig = SqliteRig(str(tmp_path / "musterd.db"))
-    async with closing_engine(rig.engine):
-        await rig.engine.open()
-        await rig.engine.migrate()
-        await put(rig.engine, 0)
-        rig.raw(f"{ATTEMPT} (1, 7, 'failed', null, 0)")
-        rig.raw(f"{PHASE} (1, 7, 'whole', 0, null, null)")
-        with pytest.raises(sqlite3.IntegrityError, match=r"microseconds|counted|has_a_name"):
-            rig.raw(statement)
-        job = await rig.engine.jobs.get(1)
-        assert job is not None
-        assert [one.attempt for one in job.attempts] == [7]
+async def test_nor_is_it_kept_in_a_file(file_rig: SqliteRig, statement: str) -> None:
+    rig = file_rig
+    rig.raw(f"{ATTEMPT} (1, 7, 'failed', null, 0)")
+    rig.raw(f"{PHASE} (1, 7, 'whole', 0, null, null)")
+    with pytest.raises(sqlite3.IntegrityError, match=r"microseconds|counted|has_a_name"):
+        rig.raw(statement)
+    job = await rig.engine.jobs.get(1)
+    assert job is not None
+    assert [one.attempt for one in job.attempts] == [7]
 
 
 async def test_a_payload_from_a_table_is_searched_for_depth_however_small_it_is_packed(  # noqa: ASYNC124 - its fixture waits
@@ -145,28 +153,18 @@ async def test_no_value_of_a_job_is_without_bound(postgres_rig: PostgresRig, col
 
 
 @pytest.mark.parametrize("column", [*LONG, "result"])
-async def test_nor_is_one_in_a_file(tmp_path: Path, column: str) -> None:
-    rig = SqliteRig(str(tmp_path / "musterd.db"))
+async def test_nor_is_one_in_a_file(file_rig: SqliteRig, column: str) -> None:
     length = LONG[column][1] if column in LONG else 104_857_601
     blank = f"printf('%.*c', {length - 2}, 'x')"
     value = (
         f"'\"' || {blank} || '\"'" if column in {"error", "spent", "result"} else blank + " || 'xx'"
     )
-    async with closing_engine(rig.engine):
-        await rig.engine.open()
-        await rig.engine.migrate()
-        await put(rig.engine, 0)
-        with pytest.raises(sqlite3.IntegrityError, match=r"short|slot"):
-            rig.raw(f"update job_rows set {column} = {value}")
-        assert len(await take(rig.engine)) == 1
+    with pytest.raises(sqlite3.IntegrityError, match=r"short|slot"):
+        file_rig.raw(f"update job_rows set {column} = {value}")
+    assert len(await take(file_rig.engine)) == 1
 
 
 @pytest.mark.parametrize("change", ["worker = 'me'", "claim_token = 'x'", "node = x'61'"])
-async def test_nor_is_one_of_another_type(tmp_path: Path, change: str) -> None:
-    rig = SqliteRig(str(tmp_path / "musterd.db"))
-    async with closing_engine(rig.engine):
-        await rig.engine.open()
-        await rig.engine.migrate()
-        await put(rig.engine, 0)
-        with pytest.raises(sqlite3.IntegrityError, match="short"):
-            rig.raw(f"update job_rows set {change}")
+async def test_nor_is_one_of_another_type(file_rig: SqliteRig, change: str) -> None:  # noqa: ASYNC124 - its fixture waits
+    with pytest.raises(sqlite3.IntegrityError, match="short"):
+        file_rig.raw(f"update job_rows set {change}")

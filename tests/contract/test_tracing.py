@@ -122,6 +122,10 @@ async def ended(rig: Rig, job_id: int) -> dict[str, Any]:
         return await trio.to_thread.run_sync(wait)
 
 
+def job_of(span: ReadableSpan) -> object:
+    return (span.attributes or {}).get("messaging.message.id")
+
+
 def ids(span: ReadableSpan) -> tuple[int, int]:
     assert span.context is not None
     return span.context.trace_id, span.context.span_id
@@ -165,8 +169,8 @@ async def test_the_first_attempt_joins_the_trace_of_whoever_enqueued(
     async with daemon(closed, tmp_path, monkeypatch, Spans(exported.provider)):
         job = await ended(closed, job_id)
         (order_span,) = exported.named("order")
-        runs = [one for one in await exported.soon("run around") if one.attributes]
-        run = next(one for one in runs if one.attributes["messaging.message.id"] == str(job_id))  # type: ignore[index]
+        runs = await exported.soon("run around")
+        run = next(one for one in runs if job_of(one) == str(job_id))
         settles = await exported.soon("settle")
     assert run.parent is not None
     assert (run.parent.trace_id, run.parent.span_id) == ids(order_span)

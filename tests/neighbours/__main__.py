@@ -37,13 +37,11 @@ def _campaign(engine: str, seed: int, rounds: int) -> bool:
         url = ""
         if engine == "postgresql":
             url = stack.enter_context(PostgresServer()).create_database("jobs")
-        try:
-            figures = run(Home(folder / "state", url), folder, seed, rounds)
-        except AssertionError as error:
-            sys.stdout.write(f"{engine}: {error}\n")
-            return False
+        figures = run(Home(folder / "state", url), folder, seed, rounds)
     sys.stdout.write(f"{engine}, seed {seed}: {figures}\n")
-    return True
+    if figures.fault is not None:
+        sys.stdout.write(f"{engine}: {figures.fault}\n")
+    return figures.fault is None
 
 
 if __name__ == "__main__":

@@ -45,12 +45,15 @@ OPTIONS = (
 
 @attrs.frozen
 class Figures:
+    """`fault`: the first thing that was not as it should be, after which no round was played."""
+
     rounds: int
     acts: Counter[str]
     innocents: int
     strangers: int
     slowest_seconds: float
     grown_mib: float
+    fault: str | None
 
     def __str__(self) -> str:
         acts = ", ".join(f"{name} {count}" for name, count in sorted(self.acts.items()))
@@ -106,30 +109,30 @@ def _is_alive(asking: http.client.HTTPConnection) -> bool:
 
 
 def run(home: Home, folder: Path, seed: int, rounds: int) -> Figures:
-    """Raises AssertionError at the first thing that is not as it should be."""
     rng, tally = Random(seed), Counter[str]()
+    fault: str | None = None
     with _scene(home, folder) as scene, Probe(scene.daemon) as probe:
         shared = sharers.ON_POSTGRESQL if scene.weak_url else sharers.ON_SQLITE
         pool = (*peers.PEERS, *shared, *children.CHILDREN * 3)
-        base = grown = 0.0
-        for number in range(rounds):
+        base, grown, played = 0.0, 0.0, 0
+        while played < rounds and fault is None:
             acts = rng.sample(pool, rng.randint(*ACTS_AT_ONCE))
             names = sorted(act.__name__ for act in acts)
             tally.update(names)
-            said = f"seed {seed}, round {number}: {', '.join(names)}"
             try:
                 _round(scene, acts, rng)
                 base = base or _mib(scene)
                 grown = max(grown, _mib(scene) - base)
                 _judge(scene, probe, grown)
+                played += 1
+                if played == rounds:
+                    _judge_all(scene, home)
             except AssertionError as error:
                 log = "\n".join(line[:LINE_LENGTH_MAX] for line in scene.daemon.log[-LINES:])
-                raise AssertionError(f"{said}: {error}\n{log}") from None
-        _judge_all(scene, home)
+                fault = f"seed {seed}, after {played} rounds: {', '.join(names)}: {error}\n{log}"
         slowest = probe.slowest_seconds
-    return Figures(
-        rounds, tally, len(scene.innocents.promised), len(scene.strangers), slowest, grown
-    )
+    jobs = len(scene.innocents.promised), len(scene.strangers)
+    return Figures(played, tally, *jobs, slowest, grown, fault)
 
 
 @contextlib.contextmanager

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
 from tests.support.command import eventually
-from tests.support.machine import (
-    Machine,
-    base_tree,
-    booted,
-    copy_of,
-    install,
-    missing,
-    wheels_for,
-)
+from tests.support.machine import ROOT, Machine, missing, one_of_its_own
 from tests.support.machine_kinds import HANDLERS, KINDS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not here: {', '.join(missing())}")
@@ -35,17 +25,8 @@ SETTINGS = '[catalog]\npaths = ["kinds.toml"]\n'
 def machine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Machine]:
-    """One with musterd installed and never started."""
-    tree = base_tree(request.param)
-    wheels = wheels_for(tree)
-    own = copy_of(tree, tmp_path_factory.mktemp("machines"))
-    (own / "etc" / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
-    said = install(own, wheels)
-    assert "systemctl enable --now musterd" in said
-    root = Path(__file__).parents[2]
-    with booted(own, f"--bind-ro={wheels}:/wheels", f"--bind-ro={root}:/src") as one:
+    with one_of_its_own(request.param, tmp_path_factory.mktemp("machines")) as one:
         yield one
-    shutil.rmtree(own)  # it is large
 
 
 @pytest.fixture
@@ -130,7 +111,7 @@ def test_a_reload_is_waited_for_and_a_broken_one_fails(fresh: Machine) -> None:
 def test_notify_reload_waits_without_http(fresh: Machine) -> None:
     if systemd_version(fresh) <= OLD_SYSTEMD:
         pytest.skip("this systemd does not know notify-reload")
-    shipped = Path(__file__).parents[2] / "deploy" / "systemd" / "drop-ins"
+    shipped = ROOT / "deploy" / "systemd" / "drop-ins"
     fresh.write(DROP_IN, (shipped / "notify-reload.conf").read_text())
     fresh.write("/etc/musterd/musterd.toml", f'{SETTINGS}[http]\nlisten = ""\n')
     fresh.do("systemctl", "daemon-reload")

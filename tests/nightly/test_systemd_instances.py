@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import socketserver
 import tempfile
@@ -19,16 +18,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.command import eventually
-from tests.support.machine import (
-    ROOT,
-    Machine,
-    base_tree,
-    booted,
-    copy_of,
-    install,
-    missing,
-    wheels_for,
-)
+from tests.support.machine import ROOT, Machine, missing, one_of_its_own
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not here: {', '.join(missing())}")
@@ -86,17 +76,14 @@ def door_to(url: str, folder: Path) -> Generator[str]:
 @pytest.fixture
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Machine]:
     """One with the units, the drop-in for instances, and a PostgreSQL outside."""
-    tree = base_tree("bookworm")
-    own = copy_of(tree, tmp_path_factory.mktemp("machines"))
-    (own / "etc" / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
-    install(own, wheels_for(tree))
+    folder = tmp_path_factory.mktemp("machines")
     with (
         tempfile.TemporaryDirectory() as name,
         PostgresServer() as server,
         door_to(server.create_database("jobs"), Path(name)) as url,
     ):
         Path(name).chmod(0o755)
-        with booted(own, f"--bind={name}:/pg") as one:
+        with one_of_its_own("bookworm", folder, f"--bind={name}:/pg") as one:
             shipped = (ROOT / "deploy" / "systemd" / "drop-ins" / "instances.conf").read_text()
             one.write(f"{UNITS}/musterd@.service.d/instances.conf", shipped)
             one.write(f"{UNITS}/musterd-instances.service.d/test.conf", OWN)
@@ -104,7 +91,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Machine]:
             one.write("/etc/musterd/musterd.toml", '[store]\nurl_file = "musterd.store-url"\n')
             one.do("systemctl", "daemon-reload")
             yield one
-    shutil.rmtree(own)
 
 
 def verb(machine: Machine, *arguments: str) -> str:

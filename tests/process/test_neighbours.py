@@ -16,4 +16,8 @@ ROUNDS = 4
 
 def test_no_neighbour_costs_an_innocent_job(machine: Home, tmp_path: Path) -> None:
     seed = int(os.environ.get("MUSTERD_TEST_SEED", secrets.randbelow(1_000_000)))
-    LOG.info("%s", run(machine, tmp_path, seed, ROUNDS))
+    figures = run(machine, tmp_path, seed, ROUNDS)
+    LOG.info("%s", figures)
+    assert figures.fault is None, figures.fault
+    assert figures.rounds == ROUNDS
+    assert figures.innocents > 0

@@ -155,6 +155,22 @@ def booted(tree: Path, *options: str) -> Generator[Machine]:
             process.wait()
 
 
+@contextmanager
+def one_of_its_own(suite: str, folder: Path, *options: str) -> Generator[Machine]:
+    """One with musterd installed and never started. What it was installed from is at /src and
+    /wheels.
+    """
+    tree = base_tree(suite)
+    wheels = wheels_for(tree)
+    own = copy_of(tree, folder)
+    (own / "etc" / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+    said = install(own, wheels)
+    assert "systemctl enable --now musterd" in said
+    with booted(own, f"--bind-ro={wheels}:/wheels", f"--bind-ro={ROOT}:/src", *options) as one:
+        yield one
+    shutil.rmtree(own)  # it is large
+
+
 def _leader(process: subprocess.Popen[bytes], console: IO[bytes]) -> int:
     """Waits until its systemd answers; gives that one's process id."""
     deadline = time.monotonic() + BOOT_SECONDS

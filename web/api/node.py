@@ -208,7 +208,7 @@ async def drain(call: Call) -> Response:
     counts = await call.tenant.snapshot()  # first: an idle node is gone in a moment
     deps.node.drain()
     with trio.move_on_after(DRAIN_SECONDS):
-        while deps.node.status().phase in ("starting", "running"):  # noqa: ASYNC110 - bounded
+        while deps.node.status().phase in ("starting", "running"):  # noqa: ASYNC110 - a phase rings no bell
             await trio.sleep(DRAIN_LOOK_SECONDS)
     return json_answer(status_object(deps.node.status(), counts), HTTPStatus.ACCEPTED)
 
