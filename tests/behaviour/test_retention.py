@@ -1,6 +1,7 @@
 """Time passes: jobs that have ended go stale and are deleted, by whichever node is there."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import trio
 
 from musterd.config.retention import Ages
+from musterd.manager.duties.retention import RUN_SHARE
 from musterd.store.errors import StoreUnavailable
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import BatchResult, JobPosition, RetentionTask
@@ -161,6 +163,32 @@ async def test_batches_that_take_too_long_become_smaller(
     most = 100
     await trio.sleep(60 * STEP)
     assert tried[-1] == 100
+
+
+async def test_a_look_that_was_cut_while_it_marked_goes_on_soon(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing is to be deleted."""
+    retention, spans = stage.store.engine.retention, list[tuple[float, float]]()
+    mark = retention.mark
+
+    async def slow(task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        began = trio.current_time()
+        await trio.sleep(STEP)
+        spans.append((began, trio.current_time()))
+        return await mark(task, after)
+
+    monkeypatch.setattr(retention, "mark", slow)
+    limit_seconds = STEP / RUN_SHARE  # each batch takes as long as a look may
+    await stage.start(**SHORT, retention__batch=1, duties__run_limit_seconds=limit_seconds)
+    ids = await stage.put("noop", 3)
+    await stage.all_ended()
+    spans.clear()
+    await trio.sleep(30 * STEP)
+    assert stale(stage) == ids
+    busy = [each for each in spans if each[0] > spans[0][0] + 23 * STEP]
+    pauses = [later[0] - earlier[1] for earlier, later in pairwise(busy)]
+    assert min(pauses[:3]) < 1.0, pauses
 
 
 async def test_jobs_are_written_down_before_they_are_deleted(stage: Stage, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from musterd.manager.duties.schedules import LOOK_SECONDS, MISSED_MAX, ON_TIME
+from musterd.manager.duties.schedules import HELD_BACK_SECONDS, LOOK_SECONDS, MISSED_MAX, ON_TIME
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Firing
 from tests.support.faulty_engine import Fault
@@ -180,6 +180,21 @@ async def test_one_that_is_refused_keeps_no_other_waiting() -> None:
         await trio.sleep(30 * 60)
         assert keeper.tally.errors == before
         assert len(scene.slots("bad")) >= 30
+
+
+async def test_behind_a_slot_that_was_refused_none_is_fired_and_so_none_is_lost() -> None:
+    """Slots go forward only: a later one would have taken its place."""
+    schedules = schedules_of(pulse="every_seconds = 10; missed = 'all'")
+    async with scene_of(SATURDAY, schedules) as scene:
+        await trio.sleep(60)
+        scene.refused_once.add("pulse")
+        keeper = scene.keeper(1)
+        keeper.start()
+        await trio.sleep(1)
+        assert scene.slots("pulse") == []
+        await trio.sleep(2 * HELD_BACK_SECONDS)
+        assert keeper.tally.errors == 1
+        assert scene.slots("pulse")[:6] == every(SATURDAY, SATURDAY + 60 * SECOND, 10)
 
 
 async def test_a_thousand_missed_slots_keep_no_other_waiting() -> None:

@@ -12,7 +12,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord
 from musterd.store.phases import KindRule
-from tests.contract.job_tools import ending, settle, take_one
+from tests.contract.job_tools import ending, look, put, settle, take_one
 from tests.contract.rigs import Rig, closing_engine
 
 URL = "https://example.com/hook"
@@ -93,6 +93,14 @@ async def test_a_jobs_own_url_goes_before_its_kinds_and_that_before_everybodys(r
     assert record is not None
     assert record.webhook is not None
     assert (record.webhook.url, record.webhook.sent_at) == ("https://all/", None)
+
+
+async def test_a_job_is_shown_no_receiver_of_another_kind(rig: Rig) -> None:
+    await rig.engine.nodes.declare_kinds({"mail": KindRule(webhook="https://k/")})
+    for kind, url in (("report", None), ("mail", "https://k/")):
+        (job_id,) = await put(rig.engine, 0, kind=kind)
+        found = (await look(rig, job_id)).webhook
+        assert (found and found.url) == url
 
 
 async def test_what_one_holds_no_other_gets_until_its_time_is_over(shared: Rig) -> None:
@@ -205,6 +213,18 @@ async def test_what_was_delivered_is_sent_again_too_and_what_is_held_is_left(rig
     assert await rig.engine.outbox.settle([delivered(message)]) == {message.id}
     assert await rig.engine.outbox.resend([message.id]) == {message.id}
     assert (await take_message(rig)).message_id == message.message_id
+
+
+async def test_what_a_courier_that_died_had_in_hand_is_sent_again_with_a_fresh_start(
+    rig: Rig,
+) -> None:
+    await ended(rig)
+    message = await take_message(rig)
+    rig.pass_time(HOLD_SECONDS)
+    assert await rig.engine.outbox.resend([message.id]) == {message.id}
+    again = await take_message(rig)
+    assert again.tries == 1
+    assert again.age_seconds < HOLD_SECONDS / 2
 
 
 async def test_what_waits_for_its_next_try_is_sent_now_if_asked_for(rig: Rig) -> None:

@@ -4,7 +4,13 @@ import pytest
 
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from musterd.store.overview import ENDS_LOOKED, FAILING_SECONDS, KindEnds, OverviewFilter
+from musterd.store.overview import (
+    ENDS_LOOKED,
+    FAILING_KINDS_MAX,
+    FAILING_SECONDS,
+    KindEnds,
+    OverviewFilter,
+)
 from tests.contract.job_tools import ending, put, settle, take, take_one
 from tests.contract.rigs import Rig
 
@@ -133,6 +139,18 @@ async def test_only_the_latest_ends_of_a_kind_are_looked_at(rig: Rig) -> None:
     assert (await rig.engine.overview.troubles()).failing == (KindEnds("mail", 1, ENDS_LOOKED),)
     await end(rig, "mail", SUCCEEDED)
     assert (await rig.engine.overview.troubles()).failing == ()
+
+
+async def test_kinds_that_never_fail_are_not_among_those_that_are_looked_at(rig: Rig) -> None:
+    """So many are at most, and these would leave no room for the others."""
+    fine = [NewJob(f"fine-{number}") for number in range(FAILING_KINDS_MAX)]
+    await end(rig, "a", FAILED)
+    await rig.engine.jobs.enqueue(fine)
+    claims = await take(rig.engine, workers=len(fine))
+    await settle(rig.engine, *(ending(claim) for claim in claims))
+    await end(rig, "zip", FAILED)
+    found = await rig.engine.overview.troubles()
+    assert found.failing == (KindEnds("a", 1, 1), KindEnds("zip", 1, 1))
 
 
 async def test_failures_that_were_dealt_with_or_are_old_are_no_troubles(rig: Rig) -> None:

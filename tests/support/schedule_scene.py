@@ -48,6 +48,7 @@ class Scene:
     leap_seconds: list[float]  # what the store's clock has been put forward or back
     taken: list[tuple[str, datetime]] = attrs.field(factory=list[tuple[str, datetime]])
     refused: set[str] = attrs.field(factory=set[str])
+    refused_once: set[str] = attrs.field(factory=set[str])
 
     def configure(self, schedules: Mapping[str, Schedule]) -> None:
         """As a reload does."""
@@ -134,7 +135,9 @@ class Noting:
         return await self.store.know(names)
 
     async def fire(self, firing: Firing) -> Fired:
-        if firing.schedule in self.scene.refused:
+        is_refused_once = firing.schedule in self.scene.refused_once
+        self.scene.refused_once.discard(firing.schedule)
+        if is_refused_once or firing.schedule in self.scene.refused:
             raise InputRefused(f"fire: {firing.schedule}: not such a job")
         fired = await self.store.fire(firing)
         if fired.taken and firing.slot is not None:

@@ -105,6 +105,17 @@ async def test_the_longer_the_way_the_seldomer_all_is_looked_at(mock_clock: Mock
     assert claimed(marks, Findings()) == (LOW,)
 
 
+async def test_marks_go_on_while_the_look_at_all_is_due(mock_clock: MockClock) -> None:
+    """The supervisor makes it soon. Until then each claim begins where the one before ended."""
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Findings(walked=MUCH, firsts=[LOW]))
+    mock_clock.jump(ALL_SECONDS)
+    assert marks.wants_full_walk
+    assert claimed(marks, Findings(firsts=[LATER])) == (LOW,)
+    assert claimed(marks, Findings()) == (LATER,)
+
+
 async def test_a_look_at_all_by_the_supervisor_lowers_the_marks(mock_clock: MockClock) -> None:
     await trio.lowlevel.checkpoint()
     marks = Marks()

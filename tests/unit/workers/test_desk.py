@@ -150,6 +150,22 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
     assert desk.load(is_first=True).request is None
 
 
+async def test_what_has_lain_ready_too_long_is_given_back_and_what_is_fresh_is_not(
+    desk: Desk, mock_clock: MockClock
+) -> None:
+    await book(desk, claim(5))
+    mock_clock.jump(1.0)
+    await book(desk, claim(6))
+    desk.give_back_stale(0.5)
+    assert desk.ready_count == 2, "the first comes before a fresh one, which somebody takes soon"
+    mock_clock.jump(0.6)
+    desk.give_back_stale(0.5)
+    assert desk.ready_count == 0
+    given_back = {one.settlement.id: one.settlement for one in desk.take_ended()}
+    assert sorted(given_back) == [5, 6]
+    assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
+
+
 async def test_at_rest_one_job_is_asked_for_then_as_many_as_there_are_workers(desk: Desk) -> None:
     async with trio.open_nursery() as nursery:
         seats = [desk.open_seat(worker) for worker in (1, 2, 3)]
