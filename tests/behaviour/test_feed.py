@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from musterd.manager.events.feed import Feed, FeedClosed
-from musterd.manager.events.source import STUCK_SECONDS, Reader, Wire
-from musterd.store.events import ALL_EVENTS, EventFilter
+from musterd.manager.events.source import FRAMES_MAX, STUCK_SECONDS, Reader, Wire
+from musterd.store.events import ALL_EVENTS, READ_AT_ONCE, EventFilter
 from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
 
 SOON_SECONDS = 1.0
@@ -83,6 +83,17 @@ async def test_one_who_missed_more_than_the_ring_holds_reads_the_log() -> None:
                 await trio.sleep(0.05)
             await trio.sleep(SOON_SECONDS)
             assert late.ids() == list(range(101, log.newest + 1))
+
+
+async def test_one_whom_little_concerns_reads_a_long_log_once() -> None:
+    log = await log_of(FRAMES_MAX + 10 * READ_AT_ONCE)
+    log.add(job_id=7)
+    async with running(log) as (feed, nursery):
+        with listening(0, EventFilter(job_id=7)) as one:
+            log.calls_max = 500
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(SOON_SECONDS)
+            assert one.ids() == [FRAMES_MAX + 10 * READ_AT_ONCE + 1]
 
 
 async def test_news_are_told_at_once_and_not_only_at_the_next_look() -> None:

@@ -36,6 +36,18 @@ async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> No
     assert ids(await take(rig.engine, workers=4)) == [high, first, second, late]
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+async def test_a_claim_that_meets_a_target_takes_as_many_as_were_asked_for(
+    rig: Rig, ahead: int
+) -> None:
+    """It may have taken some before, and goes on from there."""
+    jobs = [NewJob("a"), NewJob("a"), NewJob("a", target="t"), *[NewJob("a")] * 6]
+    made = await rig.engine.jobs.enqueue(jobs)
+    claims = await take(rig.engine, ahead=ahead)
+    assert ids(claims) == made[: 1 + ahead]
+    assert [claim.worker for claim in claims] == [1, *[None] * ahead]
+
+
 async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> None:
     rng = Random(7)
     jobs = [

@@ -168,6 +168,11 @@ async def test_progress_is_written_by_its_holder_alone(rig: Rig) -> None:
     record = await look(rig, claim.id)
     assert (record.progress, record.progress_note) == (12.5, 'half "way" \\ ü')
     assert json.loads(record.spent or "") == {"tokens": 8}
+    only_noted = ProgressNote(claim.id, claim.token, 25.0, "nearly", None)
+    assert await rig.engine.leases.note_progress([only_noted]) == {claim.id}
+    record = await look(rig, claim.id)
+    assert (record.progress, record.progress_note) == (25.0, "nearly")
+    assert json.loads(record.spent or "") == {"tokens": 8}
     await settle(rig.engine, ending(claim))
     assert await rig.engine.leases.note_progress([own]) == frozenset()
 

@@ -111,7 +111,7 @@ async def test_what_has_not_ended_is_left_alone(rig: Rig) -> None:
 
 
 async def test_batches_are_bounded_and_a_walk_ends(rig: Rig) -> None:
-    ids = [await end(rig.engine, kind=kind) for kind in "aabbbc"]
+    ids = [await end(rig.engine, kind=kind) for kind in "abbbcc"]
     rig.pass_time(HOUR)
     place, seen = None, list[int]()
     for _ in range(4):

@@ -47,6 +47,7 @@ class MemoryLog:
     newest: int = 0
     away: bool = False
     calls: int = 0
+    calls_max: int | None = None  # then it is away for good
 
     def add(
         self,
@@ -106,7 +107,7 @@ class MemoryLog:
     async def _called(self) -> None:
         self.calls += 1
         await trio.lowlevel.checkpoint()
-        if self.away:
+        if self.away or (self.calls_max is not None and self.calls > self.calls_max):
             raise StoreUnavailable("connection refused", "unreachable")
 
 
