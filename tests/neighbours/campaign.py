@@ -125,11 +125,10 @@ def run(home: Home, folder: Path, seed: int, rounds: int) -> Figures:
                 grown = max(grown, _mib(scene) - base)
                 _judge(scene, probe, grown)
                 played += 1
-                if played == rounds:
-                    _judge_all(scene, home)
             except AssertionError as error:
                 log = "\n".join(line[:LINE_LENGTH_MAX] for line in scene.daemon.log[-LINES:])
                 fault = f"seed {seed}, after {played} rounds: {', '.join(names)}: {error}\n{log}"
+        fault = fault or _fault_of_all(scene, home)
         slowest = probe.slowest_seconds
     jobs = len(scene.innocents.promised), len(scene.strangers)
     return Figures(played, tally, *jobs, slowest, grown, fault)
@@ -180,6 +179,14 @@ def _judge(scene: Scene, probe: Probe, grown_mib: float) -> None:
     scene.innocents.count_effects(AGAIN)
     assert probe.slowest_seconds < BLOCKED_SECONDS_MAX, f"{probe.slowest_seconds:.2f} s for a probe"
     assert grown_mib < GROWN_MIB_MAX, f"memory grew by {grown_mib:.0f} MiB"
+
+
+def _fault_of_all(scene: Scene, home: Home) -> str | None:
+    try:
+        _judge_all(scene, home)
+    except AssertionError as error:
+        return f"at the end: {error}"
+    return None
 
 
 def _judge_all(scene: Scene, home: Home) -> None:
