@@ -53,9 +53,8 @@ def used(process_id: int) -> Used:
     stat = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     ticks = int(stat[11]) + int(stat[12])
     status = Path(f"/proc/{process_id}/status").read_text()
-    resident_kib = next(
-        int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")
-    )
+    resident = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
+    resident_kib = int(next(resident, 0))  # one that is ending has given its memory back
     return Used(ticks / TICKS_A_SECOND, resident_kib / 1024)
 
 

@@ -208,7 +208,7 @@ class Queue:
     def backends(self) -> dict[int, Used]:
         found: dict[int, Used] = {}
         for (pid,) in self.conn.execute(BACKENDS):
-            with suppress(FileNotFoundError):  # it has just ended
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
                 found[pid] = used(pid)
         return found
 
