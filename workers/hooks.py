@@ -17,7 +17,7 @@ from musterd.config.settings import Retry
 from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
 from musterd.workers.joblog import JobLog, LogBounds
-from musterd.workers.outcome import Assignment, Note, Traces
+from musterd.workers.outcome import Assignment, Note, Recorder
 from musterd.workers.runners.process import ProcessRunner
 from musterd.workers.tools import Tools
 
@@ -94,11 +94,22 @@ class PythonHooks:
         text = json.dumps(event)
         about: Mapping[str, Any] = event.get("data") or {}
         claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
-        until = trio.current_time() + CALL_SECONDS
-        remaining, payload = lambda: until - trio.current_time(), json.loads(text)
-        log = JobLog(LOG_BOUNDS, lambda: 0.0)  # nobody reads it
-        return Assignment(claim, kind, payload, remaining, _unheard, _unheard, log, Traces())
+        return Assignment(claim, kind, json.loads(text), _Unread())
 
 
-def _unheard(_said: Note | str) -> None:
-    """Progress of a call is of no interest, nor is what it spends."""
+class _Unread(Recorder):
+    """Progress of a call is of no interest, nor are its log and what it spends."""
+
+    def __init__(self) -> None:
+        self._until_local = trio.current_time() + CALL_SECONDS
+        self._log = JobLog(LOG_BOUNDS, lambda: 0.0)
+
+    def remaining_seconds(self) -> float:
+        return self._until_local - trio.current_time()
+
+    def report(self, note: Note) -> None:
+        del note
+
+    @property
+    def log(self) -> JobLog:
+        return self._log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,13 +12,13 @@ import trio
 from trio.abc import Clock
 from trio.lowlevel import TrioToken, current_clock, current_trio_token
 
-from musterd.config.settings import LiveSettings, Settings
+from musterd.config.settings import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.leases import LogNote
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.held import Held
-from musterd.workers.joblog import JobLog, LogBounds
+from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Contained, log_contained
 from musterd.workers.tools import log_bounds
 
@@ -39,32 +40,24 @@ class LogWriter:
     contained: Callable[[Contained], None] = log_contained
     _due_local: dict[Held, float] = attrs.field(factory=dict[Held, float], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
-    _bounded: tuple[Settings, LogBounds] | None = attrs.field(default=None, init=False)
-    _loop: TrioToken | None = attrs.field(default=None, init=False)  # on which attempts begin
-    _clock: Clock = attrs.field(init=False)  # that of the loop
+    _loop: TrioToken = attrs.field(factory=current_trio_token, init=False)
+    _clock: Clock = attrs.field(factory=current_clock, init=False)
+    _beginning: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def begin(self, held: Held) -> JobLog:
-        """The log of an attempt that begins, in the time of the store."""
+        """The log of an attempt that has something to write, in the time of the store. On any
+        thread.
+        """
         started_local, started_epoch = held.started_local, held.started_epoch
         assert started_local is not None
         assert started_epoch is not None
-        if self._loop is None:
-            self._loop, self._clock = current_trio_token(), current_clock()
         ahead, current_time = started_epoch - started_local, self._clock.current_time
-        log = JobLog(
-            self._bounds(),
-            lambda: current_time() + ahead,
-            partial(self._announce, held, self._loop),
-        )
-        held.begin_log(log)
-        return log
-
-    def _bounds(self) -> LogBounds:
-        """Those of now, made once: every job asks."""
-        settings = self.settings.now
-        if self._bounded is None or self._bounded[0] is not settings:
-            self._bounded = settings, log_bounds(settings)
-        return self._bounded[1]
+        with self._beginning:
+            if held.log is None:
+                bounds, announce = log_bounds(self.settings.now), partial(self._announce, held)
+                held.begin_log(JobLog(bounds, lambda: current_time() + ahead, announce))
+        assert held.log is not None
+        return held.log
 
     async def run(self) -> None:
         while True:
@@ -78,10 +71,10 @@ class LogWriter:
     def _next_local(self) -> float:
         return min(self._due_local.values(), default=float("inf"))
 
-    def _announce(self, held: Held, loop: TrioToken) -> None:
+    def _announce(self, held: Held) -> None:
         """On any thread. The loop may have ended: then nobody writes any more."""
         with suppress(trio.RunFinishedError):
-            loop.run_sync_soon(self._note, held)
+            self._loop.run_sync_soon(self._note, held)
 
     def _note(self, held: Held) -> None:
         interval_ms = self.settings.now.limits.log_interval_ms

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple, Protocol
 
 from musterd.catalog.kinds import JSON, WorkKind, delay_seconds
@@ -35,12 +35,29 @@ class Note(NamedTuple):
         return min(100.0, max(0.0, self.percent))
 
 
-class Traces:
-    """What is known of an attempt even if it is cancelled: a runner leaves it here on its way. Few
-    do, so that what is not known has its value in the class.
+class Recorder(ABC):
+    """Takes down what the work of one attempt tells, so that it is known even if the attempt is
+    cancelled. All calls return at once.
     """
 
-    spent: str | None = None  # JSON text
+    spent: str | None = None  # JSON text, of all attempts together; None = nothing by this one
+
+    @abstractmethod
+    def remaining_seconds(self) -> float:
+        """How long the lease may still be trusted."""
+
+    @abstractmethod
+    def report(self, note: Note) -> None: ...
+
+    def spend(self, spent: str) -> None:
+        self.spent = spent
+
+    @property
+    @abstractmethod
+    def log(self) -> JobLog:
+        """Takes what the work writes. It is begun when it is first asked for, on whatever thread:
+        most work writes nothing.
+        """
 
 
 class Assignment(NamedTuple):
@@ -49,11 +66,7 @@ class Assignment(NamedTuple):
     claim: Claim
     kind: WorkKind
     payload: JSON
-    remaining_seconds: Callable[[], float]  # how long the lease may still be trusted
-    report: Callable[[Note], None]  # takes a note of progress; returns at once
-    spend: Callable[[str], None]  # takes JSON text: what all attempts together have spent
-    log: JobLog  # takes what the work writes
-    traces: Traces = Traces()  # a fresh one for each attempt, where somebody wants to read it
+    recorder: Recorder
     phase: PhaseFacts | None = None  # where `kind` is one phase of a kind
 
 
@@ -91,7 +104,6 @@ class Outcome(NamedTuple):
     message: str | None = None
     retryable: bool = False
     delay_seconds: float | None = None
-    spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
 SUCCESS = Outcome("success")  # with nothing else to say, as most attempts end
@@ -110,11 +122,6 @@ def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) 
     """Success, cancel, snooze, another try after a delay, or the end."""
     if outcome is SUCCESS:
         return SUCCEEDED
-    verdict = _judge(outcome, claim, kind, error_bytes_max)
-    return verdict if outcome.spent is None else verdict._replace(spent=outcome.spent)
-
-
-def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     if outcome.ended == "success":
         result = outcome.result
         return SUCCEEDED if result is None else SUCCEEDED._replace(result=result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
 import attrs
@@ -15,7 +15,8 @@ from musterd.store.errors import InputRefused
 from musterd.store.phases import ALL_PERCENT, PhaseEnd, PhaseState, PhaseStep, share_percent
 from musterd.workers.claiming.held import Held
 from musterd.workers.context import PhaseFacts
-from musterd.workers.outcome import Assignment, Note, Outcome, Traces, on_request
+from musterd.workers.joblog import JobLog
+from musterd.workers.outcome import Assignment, Note, Outcome, Recorder, on_request
 from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox
 
@@ -23,17 +24,13 @@ from musterd.workers.toolbox import Toolbox
 async def run_phases(held: Held, assignment: Assignment, box: Toolbox, book: PhaseBook) -> Outcome:
     """Runs the phases that no earlier attempt has finished. The outcome is that of the last one.
 
-    The end of a phase is in the store before the next one begins. Cancelled, what is known goes
-    into the traces, and a phase that had ended is settled as finished.
+    The end of a phase is in the store before the next one begins. Where it is cancelled, a phase
+    that had ended is settled as finished.
     """
     pipeline = assignment.kind.behaviour
     assert isinstance(pipeline, Pipeline)
     finished = dict(await book.begin(held, pipeline.names))
-    run = _Run(held, assignment, box, pipeline, finished)
-    try:
-        return run.whole(await _all(run, book))
-    finally:
-        run.leave_traces()
+    return await _all(_Run(held, assignment, box, pipeline, finished), book)
 
 
 async def _all(run: _Run, book: PhaseBook) -> Outcome:
@@ -74,19 +71,19 @@ class _Run:
         """Runs one phase within its own limits; notes how it ended."""
         held, kind = self.held, phase.kind
         held.begin_phase(phase.name, kind.grace_seconds, runs_in_thread(kind))
-        self.assignment.log.begin_phase(phase.name)
-        traces = Traces()
+        self.assignment.recorder.log.begin_phase(phase.name)
+        recorder = _PhaseRecorder(self, phase)
         outcome: Outcome | None = None
         try:
             with trio.CancelScope() as scope:
                 if kind.time_limit_seconds is not None:
                     scope.deadline = trio.current_time() + kind.time_limit_seconds
-                outcome = await self.box.runner(kind).run(self._part(phase, traces))
+                outcome = await self.box.runner(kind).run(self._part(phase, recorder))
         except RecursionError:
             outcome = Outcome("failure", None, "payload_invalid", "payload: nested too deep")
         finally:
             held.leave_phase()
-            self.spent = (outcome or traces).spent or self.spent
+            self.spent = recorder.spent or self.spent
         if outcome is None:
             message = f"took longer than its time limit of {kind.time_limit_seconds:g} s"
             outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
@@ -130,13 +127,7 @@ class _Run:
         self.held.end_phase(PhaseEnd(phase.name, PhaseState.FAILED), judged_by=phase.kind)
         return outcome._replace(message=f"phase {phase.name!r}: {outcome.message or ''}")
 
-    def whole(self, outcome: Outcome) -> Outcome:
-        return outcome._replace(spent=self.spent)
-
-    def leave_traces(self) -> None:
-        self.assignment.traces.spent = self.spent
-
-    def _part(self, phase: Phase, traces: Traces) -> Assignment:
+    def _part(self, phase: Phase, recorder: Recorder) -> Assignment:
         """The phase as its runner sees it: a job of its own."""
         claim, names = self.assignment.claim, self.pipeline.names
         if self.spent is not None:
@@ -144,9 +135,8 @@ class _Run:
         if phase.input == "phases":
             claim = claim._replace(payload=self._input())
         facts = PhaseFacts(phase.name, names, self.finished, self.finished.__getitem__)
-        return self.assignment._replace(
-            claim=claim, kind=phase.kind, report=self._reporter(phase), traces=traces, phase=facts
-        )
+        payload = self.assignment.payload
+        return Assignment(claim, phase.kind, payload, recorder, facts)
 
     def _input(self) -> str:
         """What a program or a server is given that wants the results of phases."""
@@ -157,18 +147,30 @@ class _Run:
         )
         return f'{{"payload": {self.assignment.claim.payload}, "phases": {{{results}}}}}'
 
-    def _reporter(self, phase: Phase) -> Callable[[Note], None]:
-        """Neither the phase nor the whole ever goes back within an attempt."""
-        furthest = 0.0
-        finished, count = len(self.finished), len(self.pipeline.phases)
 
-        def report(note: Note) -> None:
-            nonlocal furthest
-            furthest = max(furthest, min(float(ALL_PERCENT), note.percent))
-            overall = share_percent(finished, furthest, count)
-            self.assignment.report(Note(overall, note.note, phase.name, furthest))
+class _PhaseRecorder(Recorder):
+    """Of one phase. Neither its progress nor that of the whole ever goes back within an attempt."""
 
-        return report
+    def __init__(self, run: _Run, phase: Phase) -> None:
+        self._whole, self._phase = run.assignment.recorder, phase.name
+        self._finished, self._count = len(run.finished), len(run.pipeline.phases)
+        self._furthest = 0.0
+
+    def remaining_seconds(self) -> float:
+        return self._whole.remaining_seconds()
+
+    def report(self, note: Note) -> None:
+        self._furthest = max(self._furthest, min(float(ALL_PERCENT), note.percent))
+        overall = share_percent(self._finished, self._furthest, self._count)
+        self._whole.report(Note(overall, note.note, self._phase, self._furthest))
+
+    def spend(self, spent: str) -> None:
+        super().spend(spent)
+        self._whole.spend(spent)
+
+    @property
+    def log(self) -> JobLog:
+        return self._whole.log
 
 
 def runs_in_thread(kind: WorkKind) -> bool:

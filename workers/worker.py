@@ -16,12 +16,13 @@ from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.leases import Verdict
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import UNREAD, Held, Seat
+from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import (
     Assignment,
     Contained,
     Note,
     Outcome,
-    Traces,
+    Recorder,
     broken_kind,
     interrupted,
     judge,
@@ -31,7 +32,7 @@ from musterd.workers.outcome import (
     unknown_kind,
 )
 from musterd.workers.pipeline import run_phases, runs_in_thread
-from musterd.workers.progress import PhaseBook, ProgressWriter
+from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox, at_once
 
 # Runs a claim: `attempt`, or what goes around it.
@@ -163,30 +164,28 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
         return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
     if outcome is not None:
         return outcome
-    said = _Attended(held, phases.notes, box.tools.boottime)
-    assignment = Assignment(
-        claim, kind, payload, said.remaining_seconds, said.report, said.spend,
-        phases.logs.begin(held), said,
-    )  # fmt: skip
-    return await _within_limits(held, assignment, box, phases)
+    recorder = _HeldRecorder(held, phases, box.tools.boottime)
+    return await _within_limits(held, Assignment(claim, kind, payload, recorder), box, phases)
 
 
-class _Attended(Traces):
-    """What the work of an attempt may ask and tell. One object for each, as few as can be: they
-    are made for every job.
-    """
+class _HeldRecorder(Recorder):
+    """One object for each attempt, as small as can be: it is made for every job."""
 
-    def __init__(self, held: Held, notes: ProgressWriter, boottime: Callable[[], float]) -> None:
-        self._held, self._notes, self._boottime = held, notes, boottime
+    def __init__(self, held: Held, phases: PhaseBook, boottime: Callable[[], float]) -> None:
+        self._held, self._phases, self._boottime = held, phases, boottime
 
     def remaining_seconds(self) -> float:
         return self._held.trusted_until - self._boottime()
 
     def report(self, note: Note) -> None:
-        self._notes.note(self._held, note)
+        self._phases.notes.note(self._held, note)
 
     def spend(self, spent: str) -> None:
-        self._notes.spend(self._held, spent)
+        self._phases.notes.spend(self._held, spent)
+
+    @property
+    def log(self) -> JobLog:
+        return self._held.log or self._phases.logs.begin(self._held)
 
 
 async def _within_limits(
@@ -210,11 +209,9 @@ async def _within_limits(
             held.has_run()
     if held.lost:
         return None
-    number, traces = held.claim.attempt, assignment.traces
     if held.request is not None:
-        return on_request(held.request)._replace(spent=traces.spent)
-    message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
+        return on_request(held.request)
+    message = f"attempt {held.claim.attempt} took longer than its time limit of {limit_seconds:g} s"
     if held.phase is not None:
         message = f"phase {held.phase.name!r}: {message}"
-    outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
-    return outcome._replace(spent=traces.spent)
+    return Outcome("failure", None, "time_limit", message, kind.retryable)

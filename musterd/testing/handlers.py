@@ -21,7 +21,7 @@ from musterd.tasks import Task
 from musterd.testing.running import LEASE_SECONDS, Handler, Inline, payload_limits
 from musterd.workers.context import PhaseFacts
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Assignment, Note, Outcome, Traces
+from musterd.workers.outcome import Assignment, Note, Outcome, Recorder
 from musterd.workers.tools import log_bounds, make_tools
 
 
@@ -45,6 +45,29 @@ class TestResult:
     progress: Sequence[tuple[float, str | None]] = ()
     spent: Mapping[str, float] = attrs.field(factory=dict[str, float])
     log: str = ""
+
+
+class KeepingRecorder(Recorder):
+    """Keeps what an attempt tells, in the order in which it came."""
+
+    def __init__(self, log: JobLog, remaining_seconds: float = LEASE_SECONDS) -> None:
+        self._log, self._remaining_seconds = log, remaining_seconds
+        self.notes: list[Note] = []
+        self.sums: list[str] = []  # what had been spent, each time that it was told
+
+    def remaining_seconds(self) -> float:
+        return self._remaining_seconds
+
+    def report(self, note: Note) -> None:
+        self.notes.append(note)
+
+    def spend(self, spent: str) -> None:
+        super().spend(spent)
+        self.sums.append(spent)
+
+    @property
+    def log(self) -> JobLog:
+        return self._log
 
 
 @attrs.frozen
@@ -109,20 +132,16 @@ def run_handler(
         1, kind.name, text, attempt, None, 0, 0.0, 1, uuid.UUID(int=1),
         schedule=None if scheduled_for is None else "test", scheduled_for=scheduled_for,
     )  # fmt: skip
-    progress: list[Note] = []
-    assignment = Assignment(
-        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, _unspent,
-        JobLog(log_bounds(settings), time.time), Traces(), _phase_facts(phase),
-    )  # fmt: skip
+    kept = KeepingRecorder(JobLog(log_bounds(settings), time.time))
+    assignment = Assignment(claim, kind, json.loads(text), kept, _phase_facts(phase))
     run = Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
-    return _test_result(trio.run(run, function, assignment), assignment, progress)
+    return _test_result(trio.run(run, function, assignment), kept)
 
 
-def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[Note]) -> TestResult:
+def _test_result(outcome: Outcome, kept: KeepingRecorder) -> TestResult:
     error = None
     if outcome.ended in ("failure", "retry"):
         error = {"type": outcome.error_type or "error", "message": outcome.message or ""}
-    spent = assignment.traces.spent
     return TestResult(
         outcome=outcome.ended,
         result=None if outcome.result is None else json.loads(outcome.result),
@@ -130,9 +149,9 @@ def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[No
         reason=None if error else outcome.message,
         delay_seconds=outcome.delay_seconds,
         retryable=outcome.retryable,
-        progress=[(note.percent, note.note) for note in progress],
-        spent=json.loads(spent) if spent else {},
-        log=plain(assignment.log.text()),
+        progress=[(note.percent, note.note) for note in kept.notes],
+        spent=json.loads(kept.spent) if kept.spent else {},
+        log=plain(kept.log.text()),
     )
 
 
@@ -142,7 +161,3 @@ def _phase_facts(phase: InPhase | None) -> PhaseFacts | None:
     results = phase.results.items()
     texts = {name: None if result is None else json.dumps(result) for name, result in results}
     return PhaseFacts(phase.name, (*texts, phase.name), texts, texts.__getitem__)
-
-
-def _unspent(_spent: str) -> None:
-    """Nothing has to last here."""

@@ -17,6 +17,7 @@ from musterd.workers.context import JobContext, ending_of_error, ending_of_value
 from musterd.workers.outcome import Assignment, Outcome, Runner
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
+from musterd.workers.runners.results import outcome_of
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools
 
@@ -47,7 +48,7 @@ class Inline:
 
     async def run_function(self, function: Handler, assignment: Assignment) -> Outcome:
         limits = self._tools.limits
-        link = inside.InsideLink(assignment)
+        link = inside.InsideLink(assignment.recorder)
         job = inside.context_of(assignment, link)
         try:
             value = function(job)
@@ -57,7 +58,7 @@ class Inline:
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             ending = ending_of_error(job, error)
             inside.log_crash(link, ending, error)
-        return inside.conclude(ending, assignment, link, limits)
+        return outcome_of(ending, assignment.kind, limits)
 
     async def close(self) -> None:
         """Keeps nothing."""

@@ -80,7 +80,8 @@ class Endless:
         ids = [next(self._ids) for _ in range(jobs)]
         payloads = [f'{{"i": {job_id}}}' for job_id in ids]
         of_jobs = jobs, ids, ["noop"], payloads, [1], None, [0], [0.1] * jobs
-        return (*of_jobs, None, None, None, None, now_epoch, 1, 0, 0, 0, False, False, None)
+        found = 1, 1, 0, 0, 0, False, False, None
+        return (*of_jobs, None, None, None, None, now_epoch, *found)
 
 
 def path() -> Found:

@@ -19,8 +19,9 @@ from musterd.config.children import children_environment
 from musterd.config.settings import Retry
 from musterd.store.job_log import LogLine, lines_of, plain
 from musterd.store.leases import Claim
+from musterd.testing.handlers import KeepingRecorder
 from musterd.workers.joblog import JobLog, LogBounds
-from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
+from musterd.workers.outcome import Assignment, Note, Outcome, Runner
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools
@@ -54,30 +55,27 @@ class Bench:
     """One worker's toolbox, and what the jobs run with it have told."""
 
     box: Toolbox
-    notes: list[Note] = attrs.field(factory=list[Note])
+    notes: list[Note] = attrs.field(factory=list[Note])  # of all jobs
     remaining_seconds: float = 7.5
-    spent: list[str] = attrs.field(factory=list[str])
     log_bounds: LogBounds = BOUNDS
-    log: JobLog = attrs.field(init=False)
+    told: KeepingRecorder = attrs.field(init=False)  # by the latest job
 
     def assignment(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Assignment:
         text = json.dumps({} if payload is None else payload)
-        self.log = JobLog(self.log_bounds, time.time)
+        self.told = KeepingRecorder(JobLog(self.log_bounds, time.time), self.remaining_seconds)
         row = Claim(5, kind.name, text, 1, None, 0, 0.0, 1, TOKEN)._replace(**claim)
-        return Assignment(
-            row, kind, json.loads(text), lambda: self.remaining_seconds, self.notes.append,
-            self.spent.append, self.log, Traces(),
-        )  # fmt: skip
+        self.told.notes = self.notes
+        return Assignment(row, kind, json.loads(text), self.told)
 
     @property
     def said(self) -> str:
         """What the latest job wrote, without times, streams and levels."""
-        return plain(self.log.text())
+        return plain(self.told.log.text())
 
     @property
     def lines(self) -> list[LogLine]:
         """The same, line by line, with all that is known of each."""
-        text = self.log.text()
+        text = self.told.log.text()
         return [*lines_of(text)] if text else []
 
     async def run(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Outcome:

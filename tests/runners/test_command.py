@@ -267,9 +267,8 @@ class TestProgress:
     async def test_what_is_spent_counts_with_what_was_spent_before(self) -> None:
         say = """echo '{"spent": {"tokens": 3}, "percent": 5}' >&3"""
         job = shell(f"{say}; {say}", budgets={"tokens": 10})
-        claim = job.assignment.claim._replace(spent='{"tokens": 4}')
-        outcome = await outcome_of(Given(job.assignment._replace(claim=claim), job.notes))
-        assert (outcome.ended, outcome.spent) == ("success", '{"tokens": 10}')
+        outcome = await outcome_of(job.with_claim(spent='{"tokens": 4}'))
+        assert (outcome.ended, job.told.spent) == ("success", '{"tokens": 10}')
         assert job.notes[-1] == Note(5.0, None)
 
     async def test_a_program_that_spends_too_much_is_killed(self) -> None:
@@ -277,33 +276,30 @@ class TestProgress:
         outcome = await outcome_of(job)
         assert (outcome.ended, outcome.error_type) == ("failure", "budget_exceeded")
         assert outcome.message == "spent 11 of tokens, the budget is 10"
-        assert outcome.spent == '{"tokens": 11}'
+        assert job.told.spent == '{"tokens": 11}'
 
     @pytest.mark.parametrize("spent", ["3", '{"": 1}', '{"a": -1}', '{"a": true}', '{"a": 1e999}'])
     async def test_what_is_no_amount_is_ignored_with_a_word(self, spent: str) -> None:
         job = shell(f"""echo '{{"spent": {spent}}}' >&3""")
         outcome = await outcome_of(job)
-        assert (outcome.ended, outcome.spent) == ("success", None)
+        assert (outcome.ended, job.told.spent) == ("success", None)
         assert "ignored on fd 3" in job.said
 
     async def test_a_flood_of_names_hurts_nobody(self) -> None:
         """A hundred names count, as in a handler; with all, the loop would stand for minutes."""
         flood = "\n".join(f'{{"spent": {{"n{number}": 1}}}}' for number in range(20_000))
         job = shell("cat >&3", budgets={"n5": 10})
-        claim = job.assignment.claim._replace(payload=flood)
-        outcome = await outcome_of(Given(job.assignment._replace(claim=claim), job.notes))
+        outcome = await outcome_of(job.with_claim(payload=flood))
         assert outcome.ended == "success"
-        assert len(json.loads(outcome.spent or "")) == 100
+        assert len(json.loads(job.told.spent or "")) == 100
         assert "some of what was spent, wanted at most 100 names" in job.said
         assert job.said.count("\n") <= 3
 
     async def test_what_is_spent_in_many_lines_is_told_at_once(self) -> None:
-        told: list[str] = []
         job = shell("cat >&3")
-        claim = job.assignment.claim._replace(payload='{"spent": {"calls": 1}}\n' * 2_000)
-        given = job.assignment._replace(claim=claim, spend=told.append)
-        assert (await outcome_of(Given(given, job.notes))).spent == '{"calls": 2000}'
-        assert len(told) < 100
+        await outcome_of(job.with_claim(payload='{"spent": {"calls": 1}}\n' * 2_000))
+        assert job.told.spent == '{"calls": 2000}'
+        assert len(job.told.sums) < 100
 
     async def test_a_line_without_an_end_counts_too(self) -> None:
         job = shell("printf '33%% nearly' >&3")

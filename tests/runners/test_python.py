@@ -48,7 +48,7 @@ async def test_what_a_handler_tells(bench: Bench, isolation: Isolation, prefix: 
     await trio.lowlevel.checkpoint()
     assert result_of(outcome) == "told"
     assert bench.said == "first\nlast\n"
-    assert outcome.spent == '{"tokens": 6, "calls": 1}'
+    assert bench.told.spent == '{"tokens": 6, "calls": 1}'
     assert bench.notes[-1] == Note(100.0, None)
 
 
@@ -133,7 +133,7 @@ async def test_who_spends_on_after_being_told_has_failed(
     outcome = await bench.run(kind)
     assert (outcome.error_type, outcome.retryable) == ("budget_exceeded", False)
     assert outcome.message == "spent 24 of tokens, the budget is 10"
-    assert outcome.spent == '{"tokens": 24}'
+    assert bench.told.spent == '{"tokens": 24}'
 
 
 @in_each_isolation("task")
@@ -144,7 +144,7 @@ async def test_a_budget_ends_a_handler_or_lets_it_end(
         return
     budgets = {"tokens": 10}
     failed = await bench.run(python_kind("overspends", isolation, budgets=budgets))
-    assert (failed.error_type, failed.spent) == ("budget_exceeded", '{"tokens": 16}')
+    assert (failed.error_type, bench.told.spent) == ("budget_exceeded", '{"tokens": 16}')
     ended = await bench.run(python_kind("stops_when_over", isolation, budgets=budgets))
     assert result_of(ended) == "in time"
 

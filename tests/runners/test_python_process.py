@@ -123,7 +123,7 @@ async def test_what_a_stopped_job_reports_at_its_end_counts(tmp_path: Path) -> N
             nursery.start_soon(bench.runner(kind).run, assignment)
             await lines_in(said, 1)
             nursery.cancel_scope.cancel()
-        assert [json.loads(each) for each in bench.spent] == [{"tokens": 3}]
+        assert [json.loads(each) for each in bench.told.sums] == [{"tokens": 3}]
         assert [note.percent for note in bench.notes] == [40]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from musterd.catalog.kinds import Behaviour, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.job_log import LogLine, lines_of, plain
 from musterd.store.leases import Claim
+from musterd.testing.handlers import KeepingRecorder
 from musterd.workers.joblog import JobLog, LogBounds
 from musterd.workers.outcome import Assignment, Note
 
@@ -35,21 +36,29 @@ KIND_DEFAULTS: Mapping[str, Any] = {
 
 @attrs.frozen
 class Given:
-    """An assignment, and what the work tells about its progress."""
+    """An assignment, and what its work tells."""
 
     assignment: Assignment
-    notes: list[Note]
+    told: KeepingRecorder
+
+    @property
+    def notes(self) -> list[Note]:
+        return self.told.notes
 
     @property
     def said(self) -> str:
         """What the work wrote, without times, streams and levels."""
-        return plain(self.assignment.log.text())
+        return plain(self.told.log.text())
 
     @property
     def lines(self) -> list[LogLine]:
         """The same, line by line, with all that is known of each."""
-        text = self.assignment.log.text()
+        text = self.told.log.text()
         return [*lines_of(text)] if text else []
+
+    def with_claim(self, **fields: Any) -> Given:
+        claim = self.assignment.claim._replace(**fields)
+        return Given(self.assignment._replace(claim=claim), self.told)
 
 
 def given(
@@ -65,18 +74,5 @@ def given(
     payload = {} if payload is None else payload
     text = json.dumps(payload)
     claim = Claim(7, kind.name, text, attempt, None, 0, 0.0, 1, TOKEN)
-    notes: list[Note] = []
-    log = JobLog(bounds, time.time)
-    return Given(Assignment(claim, kind, payload, _a_while, _append(notes), _unheard, log), notes)
-
-
-def _a_while() -> float:
-    return 30.0
-
-
-def _append(notes: list[Note]) -> Callable[[Note], None]:
-    return notes.append
-
-
-def _unheard(_spent: str) -> None:
-    """Nobody keeps what was spent."""
+    told = KeepingRecorder(JobLog(bounds, time.time), 30.0)
+    return Given(Assignment(claim, kind, payload, told), told)

@@ -32,8 +32,9 @@ def trusting() -> ssl.SSLContext:
 
 async def call(client: HttpClient, url: str, payload: Any = None, **values: Any) -> Outcome:
     """`values`: of the call, of its kind, `limits`, `attempt`; as a test needs them. `said`: a list
-    that gets what the job's log has.
+    that gets what the job's log has; `spent`: one that gets the sums that were told.
     """
+    spent: list[str] = values.pop("spent", [])
     said: list[str] = values.pop("said", [])
     runner = HttpRunner(client, values.pop("limits", LIMITS), {})
     behaviour = HttpCall(
@@ -46,6 +47,7 @@ async def call(client: HttpClient, url: str, payload: Any = None, **values: Any)
     with trio.fail_after(30):
         outcome = await runner.run(job.assignment)
     await runner.close()
+    spent += job.told.sums
     said += [f"{line.stream} {line.level} {line.text}" for line in job.lines]
     return outcome
 

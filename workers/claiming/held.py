@@ -68,7 +68,7 @@ class Held:
     has_spoken: bool = False  # of its progress, what it spent, or a phase; most never do
     last_note: Note | None = None  # of its progress
     written_note: Note | None = None  # the last that is in the store
-    log: JobLog | None = None  # of an attempt that may write one
+    log: JobLog | None = None  # of an attempt that has written something
     log_begun: bool = False  # some of it may be in the store
     log_written: int = 0  # up to this line it is there
     log_part: int = 0  # the line before the part that is being written
@@ -199,6 +199,8 @@ class Held:
         self.log_written = part.last
         self.log_part = part.last if len(part.text) >= PART_CHARACTERS else part.first - 1
 
+    # -- its phases
+
     def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
         self.phase, self.has_spoken = PhaseEnd(name, PhaseState.RUNNING), True
         self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop
@@ -213,6 +215,8 @@ class Held:
     def advance(self) -> None:
         """The store has the end of the phase: what was noted before says nothing new."""
         self.last_note = None
+
+    # -- its end
 
     def with_progress(self, verdict: Verdict) -> Verdict:
         """The end of its attempt, with its log, and with what is not yet in the store of how far it
@@ -263,7 +267,7 @@ class Held:
             return outcome
         if outcome.ended == "success" and not self.ignores_request(now_local):
             return outcome
-        return on_request(self.request)._replace(spent=outcome.spent)
+        return on_request(self.request)
 
 
 @attrs.define(eq=False)

@@ -77,7 +77,7 @@ class CommandRunner:
         assert isinstance(command, Command)
         try:
             keep_reserve()
-            pipes = Pipes(self.limits.result_bytes_max, assignment.log)
+            pipes = Pipes(self.limits.result_bytes_max, assignment.recorder.log)
         except OSError as error:
             return self._not_started(error, claim)
         try:
@@ -115,7 +115,7 @@ async def _see_through(
             group.kill()
         return fault
 
-    lines = ProgressLines(assignment.report, spend, pipes.complain)
+    lines = ProgressLines(assignment.recorder.report, spend, pipes.complain)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pipes.carry, assignment.claim.payload, lines, group.kill)
         with pipes.until_it_ended():

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from musterd.store.job_log import Voice
-from musterd.workers.joblog import JobLog
+from musterd.workers.outcome import Recorder
 
 OWN = "musterd"  # what the daemon says itself is never a job's
-_SPEAKER: ContextVar[JobLog | None] = ContextVar("musterd_speaker", default=None)
+SPEAKER: ContextVar[Recorder | None] = ContextVar("musterd_speaker", default=None)
 _LEVELS = (
     (logging.CRITICAL, "critical"),
     (logging.ERROR, "error"),
@@ -23,28 +23,28 @@ _LEVELS = (
 
 
 @contextmanager
-def heard_in(log: JobLog) -> Generator[None]:
-    """What is logged in this block, and in the tasks that it starts, is in `log`."""
-    token = _SPEAKER.set(log)
+def heard_by(recorder: Recorder) -> Generator[None]:
+    """What is logged in this block, and in the tasks that it starts, is in the recorder's log."""
+    token = SPEAKER.set(recorder)
     try:
         yield
     finally:
-        _SPEAKER.reset(token)
+        SPEAKER.reset(token)
 
 
 def is_of_a_job(record: logging.LogRecord) -> bool:
     """Whether a handler of a job has logged this. To be asked where it was logged."""
-    return _SPEAKER.get() is not None and record.name.partition(".")[0] != OWN
+    return SPEAKER.get() is not None and record.name.partition(".")[0] != OWN
 
 
 class _Ear(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        log = _SPEAKER.get()
-        if log is None or not is_of_a_job(record):
+        recorder = SPEAKER.get()
+        if recorder is None or not is_of_a_job(record):
             return
         try:
             level = next((word for least, word in _LEVELS if record.levelno >= least), "debug")
-            log.say(self.format(record), Voice("logging", level))
+            recorder.log.say(self.format(record), Voice("logging", level))
         except Exception:  # noqa: BLE001 - as every handler of logging does
             self.handleError(record)
 

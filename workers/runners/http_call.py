@@ -80,7 +80,7 @@ class HttpRunner:
         if amounts := spent_amounts(answer.headers):
             spending.add(amounts)
         if not _is_success(answer) and (said := _quoted(answer, hidden)) is not None:
-            assignment.log.say(said, REFUSAL)
+            assignment.recorder.log.say(said, REFUSAL)
         return spending.ending(_judge(answer, kind, self.limits, hidden))
 
     async def close(self) -> None:

@@ -27,9 +27,9 @@ from musterd.catalog.kinds import Python
 from musterd.store.job_log import Voice
 from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Assignment, Note, Outcome
-from musterd.workers.runners.hearing import hear_logging, heard_in
-from musterd.workers.runners.results import AnswerLimits, outcome_of
+from musterd.workers.outcome import Assignment, Note, Outcome, Recorder
+from musterd.workers.runners.hearing import SPEAKER, hear_logging, heard_by
+from musterd.workers.runners.results import outcome_of
 from musterd.workers.shortage import put_off
 from musterd.workers.tools import Tools
 
@@ -39,29 +39,26 @@ _OWN_FOLDER = str(Path(__file__).parent)
 
 
 class InsideLink:
-    """What a handler says goes straight to the attempt. `report` may be called on any thread."""
+    """What a handler says goes straight to the recorder of its attempt."""
 
-    last_spent: Mapping[str, float] | None = None
-
-    def __init__(self, assignment: Assignment) -> None:
-        self._assignment = assignment
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
 
     def log(self, text: str, level: str = "info") -> None:
-        self._assignment.log.add(text.encode("utf-8", "replace"), Voice("job", level))
+        self._recorder.log.add(text.encode("utf-8", "replace"), Voice("job", level))
 
     def complain(self, text: str) -> None:
         """Words of ours."""
-        self._assignment.log.add(text.encode("utf-8", "replace"), CRASH)
+        self._recorder.log.add(text.encode("utf-8", "replace"), CRASH)
 
     def note(self, percent: float, note: str | None) -> None:
-        self._assignment.report(Note(percent, note))
+        self._recorder.report(Note(percent, note))
 
     def spent(self, amounts: Mapping[str, float]) -> None:
-        self.last_spent = amounts
-        self._assignment.spend(json.dumps(dict(amounts)))
+        self._recorder.spend(json.dumps(dict(amounts)))
 
     def remaining_seconds(self) -> float:
-        return self._assignment.remaining_seconds()
+        return self._recorder.remaining_seconds()
 
 
 def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
@@ -86,22 +83,6 @@ def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
         trace = trace.tb_next
     link.complain("".join(traceback.format_exception(type(error), error, trace)))
-
-
-def conclude(
-    ending: Ending, assignment: Assignment, link: InsideLink, limits: AnswerLimits
-) -> Outcome:
-    outcome = outcome_of(ending, assignment.kind, limits)
-    if link.last_spent is None:
-        return outcome
-    leave_traces(assignment, link)
-    return outcome._replace(spent=assignment.traces.spent)
-
-
-def leave_traces(assignment: Assignment, link: InsideLink) -> None:
-    """So that what an attempt that is cancelled has spent is known as well."""
-    spent = link.last_spent
-    assignment.traces.spent = None if spent is None else json.dumps(dict(spent))
 
 
 def import_function(behaviour: Python) -> Callable[..., Any]:
@@ -155,18 +136,19 @@ class TaskRunner:
         hear_logging()
 
     async def run(self, assignment: Assignment) -> Outcome:
-        link = InsideLink(assignment)
+        link = InsideLink(assignment.recorder)
         job = context_of(assignment, link)
+        heard = SPEAKER.set(assignment.recorder)  # as `heard_by`, which costs as much as the rest
         try:
-            with heard_in(assignment.log):
-                ending = ending_of_value(job, await self._function(assignment)(job))
+            ending = ending_of_value(job, await self._function(assignment)(job))
         except trio.Cancelled:
-            leave_traces(assignment, link)
             raise
         except BaseException as error:  # noqa: BLE001 - whatever user code raises is its outcome
-            _let_cancel_out(error, assignment, link)
+            _let_cancel_out(error)
             ending = _ending(job, link, error)
-        return conclude(ending, assignment, link, self._limits)
+        finally:
+            SPEAKER.reset(heard)
+        return outcome_of(ending, assignment.kind, self._limits)
 
     async def close(self) -> None:
         """Keeps nothing that has to be given back."""
@@ -190,13 +172,12 @@ def _is_async(function: Callable[[JobContext], Any]) -> bool:
     return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
-def _let_cancel_out(error: BaseException, assignment: Assignment, link: InsideLink) -> None:
+def _let_cancel_out(error: BaseException) -> None:
     """A nursery of the handler's may have put a cancel and an error into one group."""
     if not isinstance(error, BaseExceptionGroup):
         return
     cancelled = cast("BaseExceptionGroup[BaseException]", error).subgroup(trio.Cancelled)
     if cancelled is not None:
-        leave_traces(assignment, link)
         raise cancelled
 
 
@@ -217,7 +198,7 @@ class _Call:
     behaviour: Python
     job: JobContext
     link: InsideLink
-    log: JobLog
+    recorder: Recorder
     loop: trio.lowlevel.TrioToken
     context: Context | None  # None = the thread's own
     ended: trio.Event = attrs.field(factory=trio.Event)
@@ -235,7 +216,7 @@ class _Call:
             if _is_async(function):
                 found = f"{self.behaviour.module}:{self.behaviour.function} is an async def"
                 raise TypeError(f'{found}; isolation "thread" wants a plain def')
-            with heard_in(self.log):
+            with heard_by(self.recorder):
                 ending = ending_of_value(self.job, function(self.job))
         except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
             ending = ending_of_error(self.job, error)
@@ -292,12 +273,11 @@ class ThreadRunner:
         behaviour = assignment.kind.behaviour
         assert isinstance(behaviour, Python)
         loop = trio.lowlevel.current_trio_token()
-        notes = _Notes(assignment, loop)
-        given = assignment._replace(report=notes.report, spend=notes.spend)
-        link = InsideLink(given)
+        recorder = _ThreadRecorder(assignment.recorder, loop)
+        link = InsideLink(recorder)
         # What traces looks for the span that it is in, there.
         context = None if assignment.claim.traceparent is None else copy_context()
-        call = _Call(behaviour, context_of(assignment, link), link, assignment.log, loop, context)
+        call = _Call(behaviour, context_of(assignment, link), link, recorder, loop, context)
         try:
             self._own = own = self._own or _OwnThread()
         except RuntimeError:  # a limit on processes counts threads too
@@ -311,11 +291,11 @@ class ThreadRunner:
             await call.ended.wait()
         except trio.Cancelled:
             self._abandon(own)
-            notes.is_over = True
-            leave_traces(assignment, link)
             raise
+        finally:
+            recorder.end()
         assert call.ending is not None
-        return conclude(call.ending, assignment, link, self._limits)
+        return outcome_of(call.ending, assignment.kind, self._limits)
 
     async def close(self) -> None:
         own, self._own = self._own, None
@@ -329,33 +309,45 @@ class ThreadRunner:
         self._own = None
 
 
-class _Notes:
+class _ThreadRecorder(Recorder):
     """Carries a thread's notes to the loop: the last of those that come faster than it turns."""
 
-    def __init__(self, assignment: Assignment, loop: trio.lowlevel.TrioToken) -> None:
-        self._assignment, self._loop = assignment, loop
+    def __init__(self, recorder: Recorder, loop: trio.lowlevel.TrioToken) -> None:
+        self._recorder, self._loop = recorder, loop
         self._last: Note | None = None
-        self._spent: str | None = None
-        self.is_over = False
+        self._is_over = False
 
     def report(self, note: Note) -> None:
         self._last = note
         self._wake()
 
     def spend(self, spent: str) -> None:
-        self._spent = spent
+        super().spend(spent)
         self._wake()
+
+    def remaining_seconds(self) -> float:
+        return self._recorder.remaining_seconds()
+
+    @property
+    def log(self) -> JobLog:
+        return self._recorder.log
+
+    def end(self) -> None:
+        """The attempt is over, though its thread may run on: what it has told counts."""
+        self._pass_on()
+        self._is_over = True
 
     def _wake(self) -> None:
         with contextlib.suppress(trio.RunFinishedError):
             self._loop.run_sync_soon(self._pass_on, idempotent=True)
 
     def _pass_on(self) -> None:
-        last, spent = self._last, self._spent
-        if last is not None and not self.is_over:
-            self._assignment.report(last)
-        if spent is not None and not self.is_over:
-            self._assignment.spend(spent)
+        if self._is_over:
+            return
+        if self._last is not None:
+            self._recorder.report(self._last)
+        if self.spent is not None:
+            self._recorder.spend(self.spent)
 
 
 def _refused(count: int) -> Outcome:

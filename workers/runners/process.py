@@ -153,7 +153,7 @@ class Executor:
 
     async def _answer(self, asked: Question, assignment: Assignment) -> None:
         if asked.phase is None:
-            seconds = assignment.remaining_seconds()
+            seconds = assignment.recorder.remaining_seconds()
             await self._send(json.dumps({"is": "remaining", "seconds": seconds}), "")
         elif assignment.phase is not None:
             await self._send('{"is": "phase"}', _phase_result(asked.phase, assignment.phase))
@@ -315,10 +315,9 @@ def _phase_result(name: str, phase: PhaseFacts) -> str:
 
 def _pass_on(news: Report, assignment: Assignment) -> None:
     if news.spent is not None:
-        assignment.traces.spent = news.spent
-        assignment.spend(news.spent)
+        assignment.recorder.spend(news.spent)
     if news.percent is not None:
-        assignment.report(Note(news.percent, news.note))
+        assignment.recorder.report(Note(news.percent, news.note))
 
 
 # An idle child has nothing to finish but what its handlers' modules do at exit.
@@ -338,7 +337,7 @@ class ProcessRunner:
         self._search_path: tuple[Path, ...] = ()
 
     async def run(self, assignment: Assignment) -> Outcome:
-        log = assignment.log
+        log = assignment.recorder.log
         try:
             child = await self._ready_child(assignment.kind, log)
             ended = await child.do(assignment, log)
@@ -352,9 +351,7 @@ class ProcessRunner:
             raise
         self._tools.held_memory(assignment.kind.name, ended.memory_bytes)
         await self._recycle(child, ended)
-        outcome = outcome_of(ended.ending, assignment.kind, self._tools.limits)
-        spent = assignment.traces.spent
-        return outcome if spent is None else outcome._replace(spent=spent)
+        return outcome_of(ended.ending, assignment.kind, self._tools.limits)
 
     async def close(self) -> None:
         await self._stop(IDLE_GRACE_SECONDS, None)
@@ -398,7 +395,7 @@ class ProcessRunner:
             self._tools.contained(Contained("child", claim.kind, claim.id, error, claim.attempt))
         started = self._child is not None and self._child.jobs > 0
         child = self._child
-        await self._stop(0.0, assignment.log)
+        await self._stop(0.0, assignment.recorder.log)
         how = _how_it_ended(child.status) if child is not None else ""
         if isinstance(error, OSError):
             waiting = put_off(error, assignment.claim, self._tools.contained)
@@ -407,11 +404,9 @@ class ProcessRunner:
             message = f"its child process could not be started: {error}"
         else:
             message = f"{error}{how}"
-        spent = assignment.traces.spent
         # One that never got as far as the job is no fault of the job's.
         retryable = assignment.kind.retryable or not started
-        outcome = Outcome("failure", None, "child_died", message, retryable)
-        return outcome._replace(spent=spent)
+        return Outcome("failure", None, "child_died", message, retryable)
 
     async def _stop(
         self, grace_seconds: float, log: JobLog | None, assignment: Assignment | None = None

@@ -53,8 +53,7 @@ class Spending:
 
     def _report(self) -> None:
         self.text = json.dumps(self._spent)
-        self._assignment.traces.spent = self.text
-        self._assignment.spend(self.text)
+        self._assignment.recorder.spend(self.text)
         for name, most in self._assignment.kind.budgets.items():
             if self._spent.get(name, 0) > most:
                 self.over = BudgetExceeded(name, self._spent[name], most)
@@ -62,8 +61,8 @@ class Spending:
     def ending(self, outcome: Outcome) -> Outcome:
         """The end of the attempt: a failure where too much was spent, whatever else it came to."""
         if self.over is not None:
-            outcome = Outcome("failure", None, "budget_exceeded", str(self.over))
-        return outcome if self.text is None else outcome._replace(spent=self.text)
+            return Outcome("failure", None, "budget_exceeded", str(self.over))
+        return outcome
 
 
 def amounts_of(value: object) -> Mapping[str, float] | None:
