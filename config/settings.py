@@ -425,7 +425,7 @@ class LiveSettings:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.now = settings  # for reading
+        self.now = settings  # for reading, for every job: a property would cost a call
         self._subscribers: list[Callable[[], None]] = []
 
     def subscribe(self, on_change: Callable[[], None]) -> None:

@@ -136,8 +136,8 @@ def shown_line(line: LogLine) -> str:
     return f"{head} {one_line(line.text)}" if head else one_line(line.text)
 
 
-def prefixes(at_epoch: float) -> str:
-    """The time as it stands in front of a line."""
+def _line_time(at_epoch: float) -> str:
+    """As it stands in front of a line."""
     return time_text(datetime.fromtimestamp(at_epoch, UTC), "milliseconds") or ""
 
 
@@ -147,7 +147,7 @@ def written(lines: Iterable[tuple[float, Voice, bytes]]) -> str:
     known_at, time = -1.0, ""
     for at, (stream, level), line in lines:
         if at != known_at:
-            known_at, time = at, prefixes(at)
+            known_at, time = at, _line_time(at)
         parts.append(f"{time} {stream} {level} {line.decode()}\n")
     return "".join(parts)
 

@@ -77,7 +77,7 @@ class LiveTools:
         self._settings, self._boottime, self._environ = settings, boottime, environ
         tools = make_tools(settings.now, boottime, environ)
         tools = attrs.evolve(tools, contained=contained, held_memory=held_memory)
-        self.now = tools  # for reading
+        self.now = tools  # for reading, as `LiveSettings.now`
         settings.subscribe(self._renew)
 
     def close(self) -> None:

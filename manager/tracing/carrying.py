@@ -50,7 +50,7 @@ def make_tracing(exporter: str, node: str) -> Tracing | None:
     if exporter == "none":
         return Tracing()
     try:
-        from musterd.manager.tracing.spans import make_spans  # noqa: PLC0415 - as above
+        from musterd.manager.tracing.spans import make_spans  # noqa: PLC0415 - an extra, and costly to import
     except ImportError:
         raise not_usable(exporter, "OpenTelemetry: pip install 'musterd[otel]'") from None
     return make_spans(exporter, node)

@@ -325,8 +325,8 @@ class Desk:
 
     def take_ended(self) -> list[Ended]:
         """Of all attempts, plain successes too."""
-        ended, self._ended = self._ended + [one.succeeded() for one in self._succeeded], []
-        self._succeeded = []
+        ended = self._ended + [one.succeeded() for one in self._succeeded]
+        self._ended, self._succeeded = [], []
         return ended
 
     @property
