@@ -33,9 +33,11 @@ from musterd.manager.node.process import collect_seldom, keep_capabilities, keep
 from musterd.manager.node.systemd import ServiceManager, take_service_manager
 from musterd.web.samples import Samples
 from musterd.web.server.listening import address_text, listener_at, port_of
+from musterd.workers.runners.orphans import adopt, end_orphans
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
+ORPHANS_SECONDS = 5.0  # between two looks
 LAST_SPANS_SECONDS = 5.0  # for those that are not yet sent
 
 
@@ -52,6 +54,7 @@ def run(cli: CommandLine, watch: bool) -> None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
     keep_memory_private()
     keep_capabilities()
+    adopt()
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
         faulthandler.enable()  # the watchdog's ABRT then logs where the loop hangs
@@ -99,6 +102,7 @@ async def _run(
                     live.keep_showing, lambda: live_status(node.daemon.status()), REDRAW_SECONDS
                 )
             collect_seldom()
+            nursery.start_soon(_end_orphans, log)
             if watches:
                 nursery.start_soon(_watch, cli, node, log)
             await node.daemon.run()
@@ -109,6 +113,14 @@ async def _run(
             with trio.move_on_after(LAST_SPANS_SECONDS):
                 await trio.to_thread.run_sync(node.tracing.close, abandon_on_cancel=True)
     return node.daemon.exit_status
+
+
+async def _end_orphans(log: logging.Logger) -> None:
+    """Those that the ends of their attempts have missed, and reaps the others once they end."""
+    while True:
+        await trio.sleep(ORPHANS_SECONDS)
+        if left := await end_orphans():
+            event(log, logging.WARNING, "processes outlive their jobs", count=left)
 
 
 async def _watch(cli: CommandLine, node: Node, log: logging.Logger) -> None:

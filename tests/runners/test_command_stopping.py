@@ -76,7 +76,7 @@ async def test_one_that_leaves_its_group_with_our_pipes_does_not_hold_the_job(
     script = f"{leaves} while ! [ -s {note} ]; do :; done; echo 1"
     outcome = await outcome_of(shell(script))
     assert outcome.result == "1"
-    os.kill(int(note.read_text()), signal.SIGKILL)  # the known limit: who leaves is not followed
+    os.kill(int(note.read_text()), signal.SIGKILL)  # nobody here adopts orphans
     await has_gone(int(note.read_text()))
 
 

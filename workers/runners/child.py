@@ -36,6 +36,7 @@ UTF8_BYTES_MAX = 4  # of a character
 JSON_BYTES_MAX = 12  # of a character, as JSON writes it in ASCII
 HEAD_BYTES_MAX = 4_096  # of a message, beside what it carries
 PR_SET_PDEATHSIG = 1
+TAG_FIRST = 1 << 62
 CHUNK_BYTES = 8_192
 PAGE_BYTES = resource.getpagesize()
 FRAME = struct.Struct("!IQ24s")
@@ -435,6 +436,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core holds payloads
     _be_killed_first()
+    if sys.platform == "linux":  # what it starts can be told by this limit: see orphans.py
+        most = resource.getrlimit(resource.RLIMIT_RTTIME)[1] % (1 << 64)  # -1 = no limit
+        resource.setrlimit(resource.RLIMIT_RTTIME, 2 * (min(most, TAG_FIRST + os.getpid()),))
     # Line by line, so that what is printed and what is logged stays in order.
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr] # pyright: ignore - a file
     sys.argv = [sys.argv[0]]

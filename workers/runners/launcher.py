@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROGRESS_FD = 3
 PR_SET_PDEATHSIG = 1
+TAG_FIRST = 1 << 62
 EXIT_NOT_RUNNABLE = 126
 EXIT_NOT_FOUND = 127
 
@@ -29,6 +30,7 @@ def main() -> None:
     spec, argv = json.loads(sys.argv[1]), sys.argv[2:]
     die_with(spec["parent"])
     be_killed_first()
+    be_tagged()
     if spec["progress"] != PROGRESS_FD:
         os.dup2(spec["progress"], PROGRESS_FD)
         os.close(spec["progress"])
@@ -59,6 +61,15 @@ def be_killed_first() -> None:
             file.write("1000")
     except OSError:
         return
+
+
+def be_tagged() -> None:
+    """What it starts can be told by this limit, wherever it goes: see orphans.py."""
+    if not sys.platform.startswith("linux"):
+        return
+    import resource  # noqa: PLC0415 - there is need for it on Linux alone
+
+    limit(resource.RLIMIT_RTTIME, TAG_FIRST + os.getpid())
 
 
 def forget_python(lc_ctype: str | None) -> None:

@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from musterd.catalog.accounts import NoAccount, account_of
+from musterd.workers.runners.orphans import end_orphans
 
 KILL_SECONDS_MAX = 5.0  # from KILL until a process that the kernel holds is given up
 LOOK_SECONDS = 0.005
@@ -68,8 +69,9 @@ class ProcessGroup:
     after the grace KILL, and the program is reaped. Its exit status is then in `status`: negative =
     the signal that ended it, None = not even KILL could end it in time.
 
-    The program's end is the end of the group: children left behind are killed. Until then the
-    program is not reaped, so that its number, which is the group's, cannot become another's.
+    The program's end is the end of the group, and of what has left it: children left behind are
+    killed. Until then the program is not reaped, so that its number, which is the group's, cannot
+    become another's.
     """
 
     def __init__(self, start: Start) -> None:
@@ -147,6 +149,7 @@ class ProcessGroup:
             with trio.move_on_after(KILL_SECONDS_MAX):
                 await self.wait()
             if self._popen.poll() is not None:
+                await end_orphans()
                 await self._see_it_gone()
 
     async def _see_it_gone(self) -> None:
