@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from musterd.catalog.kinds import Catalog, Pipeline, Python, WorkKind
 from musterd.config.settings import Settings
 from musterd.manager.log import Log, event
 from musterd.manager.node.daemon import Daemon
+from musterd.store.threads import in_thread
 
 LOOK_SECONDS = 0.5
 ENTRIES_MAX = 10_000  # of folders, in one look
@@ -110,7 +112,7 @@ class Watcher:
         return watched_places(self.daemon.settings, self.daemon.catalog, self.config_file)
 
     async def _look(self) -> Look:
-        return await trio.to_thread.run_sync(self.look, self._places())
+        return await in_thread(partial(self.look, self._places()))
 
     async def _look_in_peace(self) -> Look:
         """Editors write a file in several steps, and people save several files."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+
+NO_THREAD = "can't start new thread"  # as Python says it
+
 
 class StoreError(Exception):
     """Base of all below. The message names what was tried, what was found, and what helps."""
@@ -12,7 +16,7 @@ class StoreUnavailable(StoreError):
     later, with backoff.
 
     `trouble` is one short word for logs and status: unreachable, starting, disk_full, read_only,
-    too_many_connections, timeout, conflict.
+    too_many_connections, no_thread, timeout, conflict.
     """
 
     def __init__(self, message: str, trouble: str) -> None:
@@ -42,3 +46,10 @@ class NoSuchJob(StoreError):
 
 class NotAllowed(StoreError):
     """The job's state does not allow what was asked; the message says which states do."""
+
+
+def no_thread(error: RuntimeError) -> OSError:
+    """What it stands for that a thread could not be started. Raises any other error."""
+    if str(error) != NO_THREAD:
+        raise error
+    return OSError(errno.EAGAIN, "no thread can be started: a limit on processes is reached")

@@ -151,7 +151,9 @@ def _made(way: str, tools: Tools) -> Runner:
     if way == "http":
         from musterd.workers.runners.http_call import HttpRunner
 
-        return HttpRunner(tools.connections.client(), tools.limits, tools.variables)
+        return HttpRunner(
+            tools.connections.client(), tools.limits, tools.variables, tools.contained
+        )
     if way == "process":
         from musterd.workers.runners.process import ProcessRunner
 

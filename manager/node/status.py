@@ -119,6 +119,7 @@ TROUBLE_WORDS = {
     "disk_full": "has no disk space left",
     "read_only": "is read-only",
     "too_many_connections": "has no connection left for us",
+    "no_thread": "has no thread to work in",
     "timeout": "takes too long to answer",
     "conflict": "is busy with others",
     "misconfigured": "refuses us",

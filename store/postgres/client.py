@@ -20,6 +20,7 @@ from musterd.store.errors import (
     NotAllowed,
     OutcomeUnknown,
     StoreUnavailable,
+    no_thread,
 )
 from musterd.store.input import JobWanted
 from musterd.store.jobs import JobRecord, NewJob
@@ -194,22 +195,29 @@ class PostgresBackend:
     def _opened(self) -> ConnectionPool[PatientConnection]:
         with self._lock:
             if self._pool is None:
-                self._pool = ConnectionPool(
-                    connection_class=PatientConnection,
-                    configure=self._limit,
-                    kwargs={
-                        **self._reaching(self._params),
-                        "autocommit": True,
-                        "prepare_threshold": None,
-                    },
-                    min_size=0,
-                    max_size=self._reach.pool_size,
-                    open=True,
-                    timeout=CONNECT_SECONDS,
-                    reconnect_timeout=CONNECT_SECONDS,
-                    check=ConnectionPool.check_connection,
-                )
+                try:
+                    self._pool = self._new_pool()
+                except RuntimeError as error:
+                    message = f"opening: {self._where}: {no_thread(error).strerror}"
+                    raise StoreUnavailable(message, "no_thread") from None
             return self._pool
+
+    def _new_pool(self) -> ConnectionPool[PatientConnection]:
+        return ConnectionPool(
+            connection_class=PatientConnection,
+            configure=self._limit,
+            kwargs={
+                **self._reaching(self._params),
+                "autocommit": True,
+                "prepare_threshold": None,
+            },
+            min_size=0,
+            max_size=self._reach.pool_size,
+            open=True,
+            timeout=CONNECT_SECONDS,
+            reconnect_timeout=CONNECT_SECONDS,
+            check=ConnectionPool.check_connection,
+        )
 
     def _limit(self, conn: PatientConnection) -> None:
         conn.answer_seconds = self._reach.answer_seconds

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import tuple_row
 
+from musterd.store.errors import no_thread
 from musterd.store.jobs import JobRecord
 from musterd.store.watching import Pauses, Rest
 
@@ -32,7 +33,9 @@ Connect = Callable[[], psycopg.Connection[Any]]
 
 
 class Deaf(Exception):
-    """Notifications do not arrive here: a pooler stands in between, or a right is missing."""
+    """Notifications do not arrive here: a pooler stands in between, or a right is missing, or a
+    thread to hear them.
+    """
 
 
 @attrs.define(eq=False)
@@ -128,7 +131,11 @@ class Endings:
             conn.close()
             raise
         ear = _Ear(conn, self._serve)
-        ear.thread.start()
+        try:
+            ear.thread.start()
+        except RuntimeError as error:
+            ear.close()
+            raise Deaf from no_thread(error)  # the next who waits tries again
         return ear
 
     def _channel(self, conn: psycopg.Connection[Any]) -> str:

@@ -108,7 +108,7 @@ class SqliteEngine:
         if self._database is not None:
             await trio.lowlevel.checkpoint()
             return
-        runner = InlineRunner() if self._inline else ThreadRunner()
+        runner = InlineRunner() if self._inline else ThreadRunner(self.where)
         try:
             self._database = await runner.run(self._connect)
         except BaseException:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import trio
 
 from musterd.store.connections import ConnectionUse
+from musterd.store.errors import StoreUnavailable, no_thread
 from musterd.store.retention import apart
 
 T = TypeVar("T")
@@ -45,10 +46,15 @@ class ThreadRunner:
     is whole or was never begun, its caller learns which, and none lands after its caller has gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
+        """Raises `StoreUnavailable` where no thread can be started now."""
         self._works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = Thread(target=self._serve, name="musterd-sqlite", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            message = f"opening: {where}: {no_thread(error).strerror}"
+            raise StoreUnavailable(message, "no_thread") from None
         self._calls = 0  # not yet ended
 
     @property

@@ -16,6 +16,7 @@ from attrs import define, field
 
 REQUESTS_MAX = 100  # neither probes nor readers of events
 CONNECTIONS_MAX = 120  # readers of events not counted
+WHILE_SHORT_MAX = 4  # the same, while few file descriptors are left
 CONNECTION = "musterd.connection"  # where a request's state has it
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 UNSENT_BYTES_MAX = 262_144  # that the system buffers for one reader
@@ -57,11 +58,11 @@ class Places:
             case _:
                 return True
 
-    def enter(self, connection: Connection) -> bool:
-        """Gives a new connection a place, if need be that of the one that has waited longest;
-        returns False if none waits.
+    def enter(self, connection: Connection, most: int) -> bool:
+        """Gives a new connection one of so many places, if need be that of those that have waited
+        longest; returns False if too few wait.
         """
-        if self.open >= CONNECTIONS_MAX:
+        while self.open >= most:
             longest = next(iter(self._held[Doing.WAITING]), None)
             if longest is None:
                 return False

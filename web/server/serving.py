@@ -20,7 +20,13 @@ from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
 from musterd.web.server.http1 import HEADER_BYTES_MAX, Http1Server
 from musterd.web.server.listening import PacedListener
-from musterd.web.server.places import CONNECTION, Connection, Places
+from musterd.web.server.places import (
+    CONNECTION,
+    CONNECTIONS_MAX,
+    WHILE_SHORT_MAX,
+    Connection,
+    Places,
+)
 from musterd.web.ui.sessions import Sessions
 from musterd.workers.shortage import is_short
 
@@ -59,7 +65,7 @@ class _Doorkeeper:
             connection = Connection(self.places, stream, trio.CancelScope())
         except OSError:
             return  # the peer left before it was received
-        if is_short() or not self.places.enter(connection):
+        if not self.places.enter(connection, WHILE_SHORT_MAX if is_short() else CONNECTIONS_MAX):
             event(self.log, logging.WARNING, "connection refused", open=self.places.open)
             await stream.aclose()
             return

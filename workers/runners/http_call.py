@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,11 @@ from musterd.catalog.kinds import HttpCall, WorkKind
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers, mask_parts, words_of
+from musterd.store.errors import no_thread
 from musterd.store.job_log import Voice
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
-from musterd.workers.outcome import Assignment, Outcome
+from musterd.workers.outcome import Assignment, Contained, Outcome, log_contained
 from musterd.workers.runners.http_messages import (
     Answer,
     HttpRequest,
@@ -30,6 +31,7 @@ from musterd.workers.runners.results import (
     success,
     too_large,
 )
+from musterd.workers.shortage import keep_reserve, put_off
 
 if TYPE_CHECKING:
     from musterd.workers.runners.http_client import HttpClient
@@ -54,6 +56,7 @@ class HttpRunner:
     client: HttpClient
     limits: AnswerLimits
     variables: Mapping[str, str]
+    contained: Callable[[Contained], None] = log_contained
 
     async def run(self, assignment: Assignment) -> Outcome:
         """Sends the job and judges the answer. Cancelled, it drops the connection."""
@@ -70,18 +73,30 @@ class HttpRunner:
             body = claim.payload.encode()
             headers = _headers(of_kind, claim, kind.phase)
             request = HttpRequest.to(call.url, call.method, headers, body)
-            answer = await self.client.send(request, self.limits.result_bytes_max)
+            answer = await self._send(request)
         except NotSendable:
             message = "the kind's method, url or headers do not make a valid HTTP request"
             return Outcome("failure", None, "http_request", message)
         except HttpTrouble as trouble:
             return Outcome("retry", None, "connection", mask_parts(hidden, str(trouble)))
+        except OSError as error:
+            waiting = put_off(error, claim, self.contained)
+            assert waiting is not None, "it is short of something"
+            return waiting
         spending = Spending(assignment)
         if amounts := spent_amounts(answer.headers):
             spending.add(amounts)
         if not _is_success(answer) and (said := _quoted(answer, hidden)) is not None:
             assignment.recorder.log.say(said, REFUSAL)
         return spending.ending(_judge(answer, kind, self.limits, hidden))
+
+    async def _send(self, request: HttpRequest) -> Answer:
+        """Raises OSError where the node has too little to connect."""
+        keep_reserve()
+        try:
+            return await self.client.send(request, self.limits.result_bytes_max)
+        except RuntimeError as error:  # names are looked up in a thread
+            raise no_thread(error) from None
 
     async def close(self) -> None:
         """Has nothing to give back: the connections are the node's."""

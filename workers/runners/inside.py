@@ -5,7 +5,6 @@ ways to run it there, `isolation = "task"` and `"thread"`.
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import inspect
 import json
@@ -24,6 +23,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Python
+from musterd.store.errors import no_thread
 from musterd.store.job_log import Voice
 from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
 from musterd.workers.joblog import JobLog
@@ -280,10 +280,9 @@ class ThreadRunner:
         call = _Call(behaviour, context_of(assignment, link), link, recorder, loop, context)
         try:
             self._own = own = self._own or _OwnThread()
-        except RuntimeError:  # a limit on processes counts threads too
+        except RuntimeError as error:  # a limit on processes counts threads too
             await trio.lowlevel.checkpoint()
-            error = OSError(errno.EAGAIN, "no thread can be started")
-            waiting = put_off(error, assignment.claim, self._contained)
+            waiting = put_off(no_thread(error), assignment.claim, self._contained)
             assert waiting is not None, "it is short of threads"
             return waiting
         own.take(call)

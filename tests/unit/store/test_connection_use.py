@@ -46,7 +46,7 @@ async def test_a_pool_tells_who_has_a_connection_and_who_waits(
 
 
 async def test_a_thread_has_one_connection_for_which_calls_wait() -> None:
-    runner, go = ThreadRunner(), threading.Event()
+    runner, go = ThreadRunner("a file"), threading.Event()
     assert runner.use_now == ConnectionUse(idle=1, most=1)
     async with trio.open_nursery() as nursery:
         for _ in range(3):
