@@ -6,7 +6,7 @@ from typing import Any
 from attrs import frozen
 
 from musterd.config.faults import Unfit
-from musterd.config.listen import TcpAddress, listen_address
+from musterd.config.listen import LONG_ENOUGH, MAKES_ONE, is_long_enough, is_open
 from musterd.config.retention import ENDED, is_sound
 from musterd.config.settings import Settings, lease_plan
 from musterd.config.webhook_urls import check_allowed
@@ -35,11 +35,8 @@ def _lease_sum(settings: Settings) -> str:
 
 
 def _is_guarded(settings: Settings) -> bool:
-    address = listen_address(settings.http.listen)
-    if not isinstance(address, TcpAddress) or address.is_loopback:
-        return True
     http = settings.http
-    return bool(http.token or http.token_file or http.tokens)
+    return bool(http.token or http.token_file or http.tokens) or not is_open(http.listen)
 
 
 def _unsound_states(settings: Settings) -> str:
@@ -186,6 +183,15 @@ CONSTRAINTS = (
         "a loopback address, or a token",
         _is_guarded,
         hint="set http.token_file",
+    ),
+    Constraint(
+        ("http.token", "http.listen"),
+        LONG_ENOUGH,
+        lambda settings: (
+            not settings.http.token or is_long_enough(settings.http.token, settings.http.listen)
+        ),
+        hint=MAKES_ONE,
+        detail=lambda settings: f"it has {len(settings.http.token)}",
     ),
     _own_names("http.tokens", "a name of its own for each token"),
     Constraint(

@@ -7,14 +7,14 @@ from pathlib import Path
 from attrs import field, frozen
 
 from musterd.config.faults import ConfigError, Fault, Unfit
-from musterd.config.listen import TcpAddress, listen_address
+from musterd.config.listen import LONG_ENOUGH, MAKES_ONE, is_long_enough
 from musterd.config.outside import HttpScope, HttpToken
 from musterd.config.secrets import signing_key
 from musterd.config.settings import Settings
 from musterd.config.webhook_urls import is_at
 
 MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue", "metrics")
-TOKEN_LENGTH_MIN = 16  # where others than this machine can try
+UNREADABLE = "cannot be read: "
 
 
 def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
@@ -96,11 +96,9 @@ class BearerToken:
 def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple[BearerToken, ...]:
     """All bearer tokens, the unrestricted one first. Raises ConfigError with all faults."""
     http = settings.http
-    address = listen_address(http.listen)
-    is_open = isinstance(address, TcpAddress) and not address.is_loopback
     found = [BearerToken("admin", http.token, ("admin",))] if http.token else []
     first = HttpToken("admin", http.token_file, ("admin",)) if http.token_file else None
-    faults = [_too_short("http.token", "")] if is_open and _is_short(http.token) else []
+    faults: list[Fault] = []
     for token in (first, *http.tokens) if first else http.tokens:
         key = "http.token_file" if token is first else f"http.tokens.{token.name}.token_file"
         try:
@@ -108,8 +106,9 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
         except ConfigError as error:
             faults.extend(error.faults)
             continue
-        if is_open and _is_short(secret):
-            faults.append(_too_short(key, token.token_file))
+        if not is_long_enough(secret, http.listen):
+            said = "a shorter token"
+            faults.append(Fault(token.token_file, None, key, said, LONG_ENOUGH, MAKES_ONE))
         if twin := next((one.name for one in found if one.secret == secret), None):
             said = f"the same token as that of {twin}"
             faults.append(Fault(token.token_file, key=key, found=said, wanted="one of its own"))
@@ -119,14 +118,16 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
     return tuple(found)
 
 
-def _is_short(secret: str) -> bool:
-    return 0 < len(secret) < TOKEN_LENGTH_MIN
-
-
-def _too_short(key: str, file: str) -> Fault:
-    wanted = f"at least {TOKEN_LENGTH_MIN} characters to listen beyond loopback"
-    hint = "`openssl rand -base64 32` makes one"
-    return Fault(file, key=key, found="a shorter token", wanted=wanted, hint=hint)
+def check_token_files(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError with the faults of those that can be read here: others may be for the
+    daemon alone.
+    """
+    try:
+        resolve_http_tokens(settings, environ)
+    except ConfigError as error:
+        faults = [one for one in error.faults if not one.found.startswith(UNREADABLE)]
+        if faults:
+            raise ConfigError(faults) from None
 
 
 def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
@@ -145,7 +146,7 @@ def _text_of(key: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        found = f"cannot be read: {error.strerror}"
+        found = f"{UNREADABLE}{error.strerror}"
         raise ConfigError([Fault(str(path), key=key, found=found)]) from None
     except UnicodeDecodeError:
         raise ConfigError([Fault(str(path), key=key, found="not UTF-8")]) from None

@@ -11,6 +11,9 @@ _HOST_AND_PORT = re.compile(
     r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})"
 )
 _PORT_MAX = 65535
+TOKEN_LENGTH_MIN = 16  # where others than this machine can try
+LONG_ENOUGH = f"a token of at least {TOKEN_LENGTH_MIN} characters to listen beyond loopback"
+MAKES_ONE = "`openssl rand -base64 32` makes one"
 _WANTED = '"host:port", "unix:/path" or ""'
 
 
@@ -69,3 +72,14 @@ def _check_v6(host: str) -> None:
         ipaddress.IPv6Address(host)
     except ValueError as error:
         raise Unfit("an IPv6 address between the brackets", str(error)) from None
+
+
+def is_open(listen: str) -> bool:
+    """Whether others than this machine can reach it."""
+    address = listen_address(listen)
+    return isinstance(address, TcpAddress) and not address.is_loopback
+
+
+def is_long_enough(token: str, listen: str) -> bool:
+    """Whether this token may guard that address."""
+    return len(token) >= TOKEN_LENGTH_MIN or not is_open(listen)

@@ -15,7 +15,11 @@ import click
 from musterd.catalog.differences import check_takeover, fingerprint, kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes, changes
-from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
+from musterd.config.credentials import (
+    check_token_files,
+    resolve_http_tokens,
+    resolve_signing_keys,
+)
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.load import SHIPPED_FILE
 from musterd.config.settings import LeasePlan, Settings, lease_plan
@@ -56,6 +60,8 @@ def check(cli: CommandLine) -> None:
     origins = loaded.origins
     if broken := broken_hooks_of(loaded.settings):
         raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
+    if loaded.settings.http.listen:
+        check_token_files(loaded.settings, os.environ)
     changed = count_changed(loaded)
     said = f"{plural(changed, 'setting')} not as shipped" if changed else "all as shipped"
     plan = lease_plan(loaded.settings)

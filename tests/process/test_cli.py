@@ -89,6 +89,25 @@ def test_the_queue_is_paused_once_and_resumed_once(home: Home) -> None:
     assert home.call("queue", "resume", "--json").json == {"paused": False, "changed": False}
 
 
+@pytest.mark.parametrize("key", ["http.token", "http.token_file"])
+def test_the_check_refuses_the_tokens_that_the_daemon_refuses(
+    home: Home, tmp_path: Path, key: str
+) -> None:
+    (tmp_path / "token").write_text("fifteen-letters")
+    value = tmp_path / "token" if key == "http.token_file" else "fifteen-letters"
+    beyond = ("--set", f"{key}={value}", "--set", "http.listen=0.0.0.0:0")
+    said = [home.call(*verb, *beyond) for verb in (("config", "check"), ("run",))]
+    assert [one.code for one in said] == [78, 78]
+    assert said[0].err == said[1].err
+    assert "at least 16 characters to listen beyond loopback" in said[0].err
+    assert "fifteen" not in said[0].err
+
+
+def test_the_check_leaves_alone_what_only_the_daemon_can_read(home: Home) -> None:
+    elsewhere = ("--set", "http.token_file=musterd.http-token", "--set", "http.listen=0.0.0.0:0")
+    assert home.call("config", "check", *elsewhere).code == 0
+
+
 def test_a_lease_with_time_for_one_renewal_is_warned_of(home: Home) -> None:
     done = home.call("config", "check", "--set", "leases.heartbeat_seconds=15")
     assert (done.code, "a lease of 30 s" in done.err, "time for 1 renewal" in done.err) == (
