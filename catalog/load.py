@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,14 +40,14 @@ from musterd.config.webhook_urls import UrlPolicy, check_allowed
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 
 
-def catalog_of(settings: Settings) -> Catalog:
+def catalog_of(settings: Settings, environ: Mapping[str, str]) -> Catalog:
     """Reads the catalog of these settings. Raises ConfigError with all faults."""
     grace_seconds = settings.executor.grace_seconds
-    python_path = module_folders(settings.catalog, os.environ)
+    python_path = module_folders(settings.catalog, environ)
     policy, on_lease_lost = settings.webhooks.policy, settings.leases.on_lease_lost
     defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
     shipped, faults = settings.catalog.shipped, list[Fault]()
-    modules = documents_of_modules(settings, faults)
+    modules = documents_of_modules(settings, environ, faults)
     catalog = load_catalog(
         settings.catalog.paths, defaults, shipped=shipped, more=(modules, faults)
     )

@@ -6,7 +6,6 @@ What is found is read as a catalog file is, so it has the same rules, and its fa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,16 @@ from musterd.config.toml_text import key_text
 KEY = "catalog.modules"
 
 
-def documents_of_modules(settings: Settings, faults: list[Fault]) -> list[Document]:
+def documents_of_modules(
+    settings: Settings, environ: Mapping[str, str], faults: list[Fault]
+) -> list[Document]:
     """One for each module; appends the faults of those that cannot be imported."""
     modules = settings.catalog.modules
     if not modules:
         return []
-    environ = children_environment(os.environ, secrets_of(settings))
-    around = surroundings_of(settings, os.environ, environ)
-    found = _asked(modules, module_folders(settings.catalog, os.environ), around)
+    theirs = children_environment(environ, secrets_of(settings))
+    around = surroundings_of(settings, environ, theirs)
+    found = _asked(modules, module_folders(settings.catalog, environ), around)
     documents: list[Document] = []
     for module, said in zip(modules, found, strict=True):
         if "fault" in said:

@@ -168,7 +168,7 @@ class CommandLine:
         """Reads the catalog; raises ConfigError."""
         from musterd.catalog.load import catalog_of
 
-        return catalog_of(settings)
+        return catalog_of(settings, os.environ)
 
 
 def _schedule_faults(

@@ -258,14 +258,15 @@ class Exchange(NamedTuple):
     rejected: frozenset[int]
     # in claim order; the first ones belong to the request's workers, in their order
     claims: list[Claim]
-    # jobs that the claim took out of its way, or that it did not see: there may be more to claim
+    # jobs that the claim took out of its way, or that it did not see, since others were claiming:
+    # there may be more to claim
     parked: int = 0
     turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
     full: bool = False  # `leased_max` jobs are leased now: no claim takes more
     # settlements about which nothing was written, since somebody else's open transaction holds the
     # job or its target: they are to be sent again
     held_up: frozenset[int] = frozenset()
-    now_epoch: float = 0.0  # there with a claim, whatever that found
+    now_epoch: float = 0.0  # there if the claim was made, whatever that found
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ MINUTE_SECONDS = 60
 HOUR_SECONDS = 3600
 DAY_SECONDS = 86400
 GUTTER = "  "
+ERROR_LENGTH_MAX = 500  # of an error that is told beside something else
 
 # Each unit ends where rounding would write the next one: "60.0 s" is a minute.
 TENTHS_END = 0.00995

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from musterd.catalog.kinds import JSON, WorkKind, delay_seconds
 from musterd.store.leases import Claim, Verdict
@@ -229,8 +229,8 @@ def _reason(text: str | None, bytes_max: int) -> str | None:
 
 
 # What it was contained in.
-Where = Literal["child", "attempt", "runner", "note", "start", "exchange", "hint"]
-PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note", "start", "exchange", "hint")
+Where = Literal["child", "attempt", "runner", "note", "start", "exchange", "hint", "feed"]
+PLACES: tuple[Where, ...] = get_args(Where)
 
 
 class Contained(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -168,7 +169,7 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 
 def known_of(settings: Settings) -> ModelSettings:
     """Complains where nothing would ever run."""
-    found = model_settings(settings, catalog_of(settings))
+    found = model_settings(settings, catalog_of(settings, os.environ))
     policy = found.policy
     if policy.mode != "active" and not policy.default_count:
         what = f'with scaling.mode = "{policy.mode}" nobody is hired'

@@ -21,6 +21,7 @@ from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
 from musterd.store.queue import Counts
 from musterd.store.waiting import Backoff, Bell
+from musterd.workers.outcome import Contained, log_contained
 
 PING_SECONDS = 15.0
 POLL_SECONDS = 0.2  # between two looks at the log
@@ -41,13 +42,22 @@ class FeedClosed(Exception):
 
 
 class Feed:
-    """Owned by a tenancy, which runs it. If the store is away, readers stay and continue later."""
+    """Owned by a tenancy, which runs it. If the store is away, readers stay and continue later.
+    What breaks for one reader ends that one.
+    """
 
-    def __init__(self, tenant: str, log: EventLog, counts: Callable[[], Awaitable[Counts]]) -> None:
+    def __init__(
+        self,
+        tenant: str,
+        log: EventLog,
+        counts: Callable[[], Awaitable[Counts]],
+        contained: Callable[[Contained], None] = log_contained,
+    ) -> None:
         self.readers: dict[Reader, None] = {}
         self._source = Source(tenant, log)
         self._ring = self._source.ring
         self._entrance = Entrance(self._source, counts)
+        self._contained = contained
         self._is_closing = False
         self._came = Bell()  # there is a reader
         self._news = Bell()  # something has happened, as far as this node knows
@@ -129,6 +139,9 @@ class Feed:
             return False
         except SetBack:  # readers have got events that are gone: let them begin anew
             self._end_all()
+        except Exception as error:  # noqa: BLE001 - whatever broke: the store is asked again
+            self._contained(Contained("feed", None, None, error))
+            return False
         finally:
             if before != (self._source.has_begun, self._ring.end):
                 self._grew.ring()
@@ -162,7 +175,10 @@ class Feed:
         portions, load = Portions(self._ring), 0
         for reader in list(self.readers):
             before = reader.wire.sent_bytes
-            self._serve_one(reader, portions)
+            try:
+                self._serve_one(reader, portions)
+            except Exception as error:  # noqa: BLE001 - whatever broke: the others go on
+                self._cut_off(reader, error)
             load += READER_BYTES + reader.wire.sent_bytes - before
             if load >= BYTES_AT_ONCE:
                 load = 0
@@ -196,6 +212,12 @@ class Feed:
     # -- from the log to a reader who has missed more than the ring holds
 
     async def _catch_up(self, reader: Reader) -> None:
+        try:
+            await self._read_whenever_behind(reader)
+        except Exception as error:  # noqa: BLE001 - whatever broke: the others go on
+            self._cut_off(reader, error)
+
+    async def _read_whenever_behind(self, reader: Reader) -> None:
         """Whenever the reader falls behind, until it has ended."""
         while reader.ending is None:
             if not self._source.has_begun:
@@ -208,9 +230,14 @@ class Feed:
             elif not await self._read_for(reader):
                 await trio.sleep(POLL_SECONDS)
 
+    def _cut_off(self, reader: Reader, error: Exception) -> None:
+        self._contained(Contained("feed", None, None, error))
+        reader.end("slow")
+
     async def _read_for(self, reader: Reader) -> bool:
         """Sends one page of the log, or what the reader takes of it without delay: the rest is read
-        again when it has room. Returns False if the store is away.
+        again when it has room, because others wait to be read for. Returns False if the store is
+        away.
         """
         async with self._source.pages:  # held until the page is dropped: so many there are at most
             try:
@@ -220,8 +247,9 @@ class Feed:
             except Forgotten:
                 reader.end("slow")
                 return True
+            until_local = trio.current_time() + PATIENCE_SECONDS
             for portion in page.portions:
-                if not await _has_room_soon(reader):
+                if not await _has_room(reader, until_local):
                     return True
                 reader.wire.put(b"".join(frame.text for frame in portion))
                 reader.position = portion[-1].event.id
@@ -229,8 +257,9 @@ class Feed:
             return True
 
 
-async def _has_room_soon(reader: Reader) -> bool:
-    with trio.move_on_after(PATIENCE_SECONDS):
+async def _has_room(reader: Reader, until_local: float) -> bool:
+    """Looks at least once."""
+    with trio.move_on_at(until_local):
         while not reader.can_take():
             if reader.ending is not None:
                 return False

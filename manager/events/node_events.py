@@ -31,7 +31,7 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.report import error_line
 from musterd.store.waiting import Bell, WriteLoop
-from musterd.store.words import cut, one_line, time_text
+from musterd.store.words import ERROR_LENGTH_MAX, cut, one_line, time_text
 from musterd.workers.claiming.held import Ignored
 from musterd.workers.outcome import Contained, line_of
 
@@ -48,7 +48,8 @@ class NodeEvents:
     ) -> None:
         engine = deps.engine
         self.history, self.watch = history, watch
-        self.feed = Feed(deps.tenant, engine.events, engine.queue.counts)
+        contained = FaultReporter(deps).contained
+        self.feed = Feed(deps.tenant, engine.events, engine.queue.counts, contained)
         self.event_writer = EventWriter(engine.events, deps.log, deps.node, self.news)
         self.clock = ClockWatch(engine.health, deps.boottime)
         self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty, self.clock)
@@ -299,9 +300,6 @@ def _sort_of(what: Contained) -> Hashable:
         trace = trace.tb_next
     place = None if trace is None else (trace.tb_frame.f_code, trace.tb_lineno)
     return what.where, what.kind, type(what.error), place
-
-
-ERROR_LENGTH_MAX = 500  # of an error that is not the job's last word
 
 
 class JobReporter:

@@ -38,7 +38,7 @@ from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.outbox import Delivery, Message
 from musterd.store.report import job_object
 from musterd.store.threads import in_thread
-from musterd.store.words import time_text
+from musterd.store.words import ERROR_LENGTH_MAX, time_text
 from musterd.workers.runners.http_messages import (
     Answer,
     HttpRequest,
@@ -239,7 +239,6 @@ THROTTLING = (
 )
 HOUR_SECONDS = 3600
 HUNDRED = 100
-ERROR_LENGTH_MAX = 500
 
 
 class Post(Protocol):

@@ -61,11 +61,13 @@ def settings_and_kinds(catalog: GivenCatalog) -> tuple[Settings, Catalog]:
     """None = what the verbs would find here: the configuration of the machine and environment."""
     if catalog is None:
         settings = load(None, dict(os.environ), []).settings
-        return settings, catalog_of(settings)
+        return settings, catalog_of(settings, os.environ)
     paths = [catalog] if isinstance(catalog, Path | str) else []
     named = json.dumps([str(Path(each).resolve()) for each in paths])
     settings = load(None, {}, [f"catalog.paths={named}"]).settings
-    kinds = catalog_of(settings) if paths else Catalog(cast(Iterable[WorkKind], catalog))
+    kinds = (
+        catalog_of(settings, os.environ) if paths else Catalog(cast(Iterable[WorkKind], catalog))
+    )
     return settings, kinds
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -103,12 +103,24 @@ class Exchanger:
     async def _visit_warily(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         ids = ends.ids
         held = await self.held_up(ids, ends.targets)
+        free = ends.of(set(ids) - held)
         try:
-            done = await self._visit(ends.of(set(ids) - held), claim)
-        except Locked:  # somebody came in between
-            held = frozenset(ids)
-            done = await self._visit(Ends(), claim)
+            done = await self._visit(free, claim)
+        except Locked:
+            done, held = await self._visit_apart(free, claim, held)
         return done._replace(held_up=held)
+
+    async def _visit_apart(
+        self, free: Ends, claim: ClaimRequest | None, held: frozenset[int]
+    ) -> tuple[Exchange, frozenset[int]]:
+        """What ends does not wait for a claim that has to wait for others (`lock_caps`), nor the
+        claim for an end that somebody holds who came in between.
+        """
+        if claim is not None and free.are_any:
+            with suppress(Locked):
+                return (await self._visit(free, None))._replace(parked=1), held  # to claim soon
+        held = held.union(free.ids)
+        return await self._visit(Ends(), claim), held
 
     async def _visit(self, ends: Ends, claim: ClaimRequest | None) -> Exchange:
         visit = _Visit(ends, claim)

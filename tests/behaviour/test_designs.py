@@ -28,7 +28,7 @@ async def follow(stage: Stage, name: str) -> None:
     """Nodes to come have the settings and the catalog of this file, and the tenants it names."""
     stage.config_file = DOCS / "designs" / name
     settings = settings_with(stage.config_file)
-    stage.kinds = dict(catalog_of(settings))
+    stage.kinds = dict(catalog_of(settings, {}))
     await stage.add_tenants(*(set(settings.tenants) - {DEFAULT_TENANT}))
 
 

@@ -1,22 +1,29 @@
 """The feed of events: who gets what, and when."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, asynccontextmanager
 
+import attrs
 import pytest
 import trio
 
+from musterd.manager.events import source
 from musterd.manager.events.feed import Feed, FeedClosed
 from musterd.manager.events.source import FRAMES_MAX, STUCK_SECONDS, Reader, Wire
 from musterd.store.events import ALL_EVENTS, READ_AT_ONCE, EventFilter
+from musterd.workers.outcome import Contained, log_contained
 from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
 
 SOON_SECONDS = 1.0
+DRIP_SECONDS = 0.18
+QUICK_SECONDS = 3.0
 
 
 @asynccontextmanager
-async def running(log: MemoryLog) -> AsyncGenerator[tuple[Feed, trio.Nursery]]:
-    feed = feed_of(log)
+async def running(
+    log: MemoryLog, contained: Callable[[Contained], None] = log_contained
+) -> AsyncGenerator[tuple[Feed, trio.Nursery]]:
+    feed = feed_of(log, contained)
     async with trio.open_nursery() as nursery:
         await nursery.start(feed.run)
         yield feed, nursery
@@ -275,3 +282,78 @@ async def test_a_log_that_has_lost_its_end_ends_all_streams() -> None:
             assert other.ids() == list(range(9, 14))
             begun = {last_id: (await feed.begin(last_id)).gap for last_id in (8, 9, 10, 11)}
             assert begun == {8: False, 9: True, 10: True, 11: False}
+
+
+class Broken(Wire):
+    """Nobody knows why."""
+
+    def flush(self) -> bool:
+        raise RuntimeError("this wire is broken")
+
+
+@pytest.mark.parametrize("behind", [True, False])
+async def test_what_breaks_for_one_reader_costs_no_other(behind: bool) -> None:
+    log = await log_of(100)
+    faults: list[Contained] = []
+    async with running(log, faults.append) as (feed, nursery):
+        with listening(100) as other, mute_pipe() as fileno:
+            position = 0 if behind else 100
+            broken = Reader(ALL_EVENTS, position, Broken(lambda: fileno, chunked=False))
+            nursery.start_soon(feed.serve, other.reader)
+            await trio.sleep(SOON_SECONDS)
+            nursery.start_soon(feed.serve, broken)
+            await trio.sleep(SOON_SECONDS)
+            log.add()
+            await trio.sleep(SOON_SECONDS)
+            assert broken.ending == "slow"
+            assert other.ids() == [101]
+    assert [(one.where, str(one.error)) for one in faults] == [("feed", "this wire is broken")]
+
+
+async def test_a_log_that_cannot_be_read_is_tried_again() -> None:
+    log, faults = MemoryLog(), list[Contained]()
+    async with running(log, faults.append) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(SOON_SECONDS)
+            log.breaks = ValueError("no event is like this")
+            log.add()
+            await trio.sleep(SOON_SECONDS)
+            log.breaks = None
+            await trio.sleep(10)
+            assert one.ids() == [1]
+    assert {str(one.error) for one in faults} == {"no event is like this"}
+
+
+@attrs.define(eq=False)
+class Dripping(Reader):
+    """Takes something each time before anyone has lost patience with it."""
+
+    taken_local: float = 0.0
+
+    def can_take(self) -> bool:
+        if not super().can_take() or trio.current_time() - self.taken_local < DRIP_SECONDS:
+            return False
+        self.taken_local = trio.current_time()
+        return True
+
+
+async def test_those_who_take_little_at_a_time_do_not_hold_up_who_takes_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source, "FRAMES_MAX", 1)  # the ring is too short for all of them
+    monkeypatch.setattr(source, "PORTION_BYTES", 100)  # a page of the log has many portions
+    log = await log_of(1_000)
+    async with running(log) as (feed, nursery):
+        with ExitStack() as stack:
+            for _ in range(3 * source.PAGES_AT_ONCE):
+                slow = stack.enter_context(listening())
+                drips = Dripping(ALL_EVENTS, 0, slow.reader.wire)
+                nursery.start_soon(feed.serve, drips)
+            await trio.sleep(SOON_SECONDS)
+            quick = stack.enter_context(listening())
+            nursery.start_soon(feed.serve, quick.reader)
+            for _ in range(30):
+                await trio.sleep(QUICK_SECONDS / 30)
+                quick.take_in()
+            assert len(quick.ids()) == 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import selectors
 import signal
 import socket
@@ -55,7 +56,7 @@ async def _lag(url: str, readers: int, jobs_a_second: int, path: str) -> Lag:
     settings = load(None, {}, sets, Path("no.such.file")).settings
     log = logging.getLogger("musterd.bench")
     log.setLevel(logging.ERROR)
-    node = make_node(settings, catalog_of(settings), log)
+    node = make_node(settings, catalog_of(settings, os.environ), log)
     late: list[float] = []
     async with trio.open_nursery() as nursery:
         address: str = await nursery.start(

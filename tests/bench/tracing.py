@@ -5,6 +5,7 @@ tracing, carrying traces on, and with spans that are batched and go nowhere.
 from __future__ import annotations
 
 import logging
+import os
 import statistics
 import tempfile
 import time
@@ -77,7 +78,7 @@ async def _cost(url: str, jobs: int, tracing: Tracing | None) -> float:
     log = logging.getLogger("musterd.bench")
     log.setLevel(logging.ERROR)
     with mock.patch.object(wiring, "make_tracing", return_value=tracing):
-        node = wiring.make_node(settings, catalog_of(settings), log)
+        node = wiring.make_node(settings, catalog_of(settings, os.environ), log)
     async with trio.open_nursery() as nursery:
         await node.engine.open()
         await node.engine.migrate()

@@ -38,7 +38,7 @@ async def no_systemd(command: Sequence[str]) -> ProgramResult:
 
 def patient(settings: Settings, **changes: Any) -> Setup:
     def kinds() -> Catalog:
-        return catalog_of(settings)
+        return catalog_of(settings, os.environ)
 
     def hooks() -> Mapping[str, str]:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -109,7 +110,7 @@ async def daemon(
 
     monkeypatch.setattr(wiring, "make_tracing", make_tracing)
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-    node = wiring.make_node(settings, catalog_of(settings), logging.getLogger("traced"))
+    node = wiring.make_node(settings, catalog_of(settings, os.environ), logging.getLogger("traced"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.daemon.run)  # noqa: ASYNC113 - it may start at any time
         yield

@@ -163,6 +163,25 @@ async def test_what_is_held_is_settled_later_and_the_rest_now(
     assert found == {state}
 
 
+async def test_ends_do_not_wait_for_a_claim_that_waits_for_others(
+    postgres_rig: PostgresRig,
+) -> None:
+    """A node that was frozen in the midst of a claim with limits keeps the turn of all others."""
+    rig = postgres_rig
+    await put(rig.engine, 0, 0)
+    (claim,) = await take(rig.engine)
+    request = ClaimRequest(uuid4(), "north", (1,), 0, LEASE_SECONDS, caps=(("report", 5),))
+    with psycopg.connect(rig.url) as frozen:
+        frozen.execute("select musterd.take_turn()")
+        done = await rig.engine.leases.exchange(Ends([ending(claim)], Successes()), request)
+        assert (done.rejected, done.held_up, done.claims) == (frozenset(), frozenset(), [])
+        assert done.parked == 1
+        assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED
+        with pytest.raises(StoreUnavailable):
+            await rig.engine.leases.exchange(Ends(), request)
+    assert len((await rig.engine.leases.exchange(Ends(), request)).claims) == 1
+
+
 async def test_a_target_that_is_held_holds_up_its_own_job(postgres_rig: PostgresRig) -> None:
     rig = postgres_rig
     first, behind = await put_target(rig.engine, 0, 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +29,7 @@ from musterd.store.events import (
     fits,
 )
 from musterd.store.queue import Counts
+from musterd.workers.outcome import Contained, log_contained
 from tests.support.sse_client import fields_of
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -46,6 +47,7 @@ class MemoryLog:
     trimmed: int = 0  # positions that are gone
     newest: int = 0
     away: bool = False
+    breaks: Exception | None = None  # so does every call
     calls: int = 0
     calls_max: int | None = None  # then it is away for good
 
@@ -109,6 +111,8 @@ class MemoryLog:
         await trio.lowlevel.checkpoint()
         if self.away or (self.calls_max is not None and self.calls > self.calls_max):
             raise StoreUnavailable("connection refused", "unreachable")
+        if self.breaks is not None:
+            raise self.breaks
 
 
 class Listener:
@@ -169,8 +173,8 @@ def mute_pipe() -> Generator[int]:
         os.close(write_end)
 
 
-def feed_of(log: MemoryLog) -> Feed:
-    return Feed("default", log, log.counts)
+def feed_of(log: MemoryLog, contained: Callable[[Contained], None] = log_contained) -> Feed:
+    return Feed("default", log, log.counts, contained)
 
 
 def frames_of(text: bytes) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ from musterd.web.server.serving import serve_at
 from tests.support.http_client import Answer, ask
 
 SETTINGS = load(None, {}, (), Path("no.such.file")).settings
-CATALOG: Catalog = catalog_of(SETTINGS)
+CATALOG: Catalog = catalog_of(SETTINGS, {})
 PAYLOAD_BYTES_MAX = 100_000
 SCHEDULES = load(
     None,

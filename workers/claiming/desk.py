@@ -354,8 +354,9 @@ class Desk:
             self._observer.claim_refused(why)
 
     def hear_time(self, epoch: float, asked_boottime: float) -> None:
-        """The store's clock stood there when it answered."""
-        self._clock.hear(epoch, asked_boottime, self._boottime())
+        """The store's clock stood there when it answered; 0 = it did not say."""
+        if epoch:
+            self._clock.hear(epoch, asked_boottime, self._boottime())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they are for; the others lie ready."""

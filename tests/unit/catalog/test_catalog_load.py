@@ -213,21 +213,23 @@ def settings_of(tmp_path: Path, *sets: str) -> Settings:
 def test_the_shipped_kinds_can_be_left_out(tmp_path: Path) -> None:
     file = written(tmp_path, "[kinds.mine]\nduration_ms = 1\n")
     sets = (f"catalog.paths=['{file}']", "catalog.shipped=false")
-    assert list(catalog_of(settings_of(tmp_path, *sets))) == ["mine"]
-    assert "report" in catalog_of(settings_of(tmp_path, sets[0]))
+    assert list(catalog_of(settings_of(tmp_path, *sets), {})) == ["mine"]
+    assert "report" in catalog_of(settings_of(tmp_path, sets[0]), {})
 
 
 def test_modules_are_looked_up_on_pythonpath_too_unless_another_interpreter_runs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/lib::relative")
+    """That of the environment which is given, not of this process."""
+    monkeypatch.setenv("PYTHONPATH", "/of/this/process")
+    environ = {"PYTHONPATH": f"{tmp_path}/lib::relative"}
     file = written(tmp_path, '[kinds.mine]\npython = "shop:run"\n')
     sets = (f"catalog.paths=['{file}']", f"catalog.python_path=['{tmp_path}']")
-    does = catalog_of(settings_of(tmp_path, *sets))["mine"].behaviour
+    does = catalog_of(settings_of(tmp_path, *sets), environ)["mine"].behaviour
     assert isinstance(does, Python)
     own = (tmp_path / "lib", Path.cwd() / "relative")
     assert does.search_path == (tmp_path, tmp_path, *own)
     other = settings_of(tmp_path, *sets, f"catalog.python='{sys.executable}'")
-    does = catalog_of(other)["mine"].behaviour
+    does = catalog_of(other, environ)["mine"].behaviour
     assert isinstance(does, Python)
     assert does.search_path == (tmp_path, tmp_path)

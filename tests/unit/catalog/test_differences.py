@@ -12,7 +12,7 @@ from musterd.config.load import load
 def catalog(folder: Path, text: str) -> Catalog:
     folder.mkdir()
     (folder / "kinds.toml").write_text(text)
-    return catalog_of(load(None, {}, [f'catalog.paths=["{folder}"]'], Path("no.file")).settings)
+    return catalog_of(load(None, {}, [f'catalog.paths=["{folder}"]'], Path("no.file")).settings, {})
 
 
 def changed(tmp_path: Path, before: str, after: str) -> dict[str, tuple[object, object]]:

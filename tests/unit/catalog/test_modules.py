@@ -4,6 +4,7 @@ module is imported into this process.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def kinds(shop: Path, *modules: str, **sets: str) -> Catalog:
     named = ", ".join(f'"{module}"' for module in modules)
     given = [f"catalog.modules=[{named}]", f'catalog.python_path=["{shop}"]']
     given += ["catalog.shipped=false", *(f"{key.replace('__', '.')}={sets[key]}" for key in sets)]
-    return catalog_of(load(None, {}, given).settings)
+    return catalog_of(load(None, {}, given).settings, os.environ)
 
 
 def faults(shop: Path, *modules: str, **sets: str) -> list[str]:

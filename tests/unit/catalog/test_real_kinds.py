@@ -238,7 +238,7 @@ def test_the_settings_give_what_a_kind_leaves_out(tmp_path: Path) -> None:
     file.write_text('[kinds.x]\npython = "m:f"\n[kinds.y]\npython = "m:f"\ngrace_seconds = 1\n')
     sets = [f"catalog.paths=['{file}']", f"catalog.python_path=['{tmp_path.parent}']"]
     settings = load(None, {}, [*sets, "executor.grace_seconds=9"], Path("/nonexistent")).settings
-    catalog = catalog_of(settings)
+    catalog = catalog_of(settings, {})
     assert (catalog["x"].grace_seconds, catalog["y"].grace_seconds) == (9.0, 1.0)
     assert catalog["x"].behaviour == Python("m", "f", "process", (tmp_path, tmp_path.parent))
 
@@ -259,5 +259,5 @@ def test_a_kind_without_a_rule_for_lost_leases_has_that_of_the_settings(tmp_path
         "[kinds.own]\nduration_ms = 0\non_lease_lost = 'requeue'\n[kinds.open]\nduration_ms = 0\n"
     )
     sets = [f'catalog.paths=["{file}"]', "leases.on_lease_lost=pause"]
-    catalog = catalog_of(load(None, {}, sets, Path("/nonexistent/musterd.toml")).settings)
+    catalog = catalog_of(load(None, {}, sets, Path("/nonexistent/musterd.toml")).settings, {})
     assert (catalog["own"].on_lease_lost, catalog["open"].on_lease_lost) == ("requeue", "pause")

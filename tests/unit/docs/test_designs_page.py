@@ -27,7 +27,7 @@ def settings_of(file: Path) -> Settings:
 
 @each_file
 def test_a_file_is_valid_and_so_is_its_catalog(file: Path) -> None:
-    assert len(catalog_of(settings_of(file))) > 0
+    assert len(catalog_of(settings_of(file), {})) > 0
 
 
 @each_file

@@ -82,7 +82,7 @@ def told(settings: str = SETTINGS, kinds: str = KINDS, *sets: str, folder: str =
     (home / "musterd.toml").write_text(settings)
     (home / "kinds.toml").write_text(kinds)
     loaded = load(home / "musterd.toml", {}, sets, Path("no-such-file")).settings
-    return fingerprint(loaded, catalog_of(loaded))
+    return fingerprint(loaded, catalog_of(loaded, {}))
 
 
 def changed(text: str, old: str, new: str) -> str:
@@ -107,7 +107,7 @@ def test_it_is_the_same_in_every_process() -> None:
         "from musterd.config.load import load\n"
         "from musterd.catalog.differences import fingerprint\n"
         "settings = load(Path('here/musterd.toml'), {}, (), Path('no-such-file')).settings\n"
-        "print(fingerprint(settings, catalog_of(settings)))\n"
+        "print(fingerprint(settings, catalog_of(settings, {})))\n"
     )
     for seed in ("1", "2"):
         found = subprocess.run(
@@ -234,14 +234,14 @@ def test_whether_messages_are_signed_counts_and_not_where_the_secret_lies() -> N
 def test_what_is_broken_on_this_machine_does_not_count() -> None:
     whole = told()
     loaded = load(Path("here/musterd.toml"), {}, (), Path("no-such-file")).settings
-    catalog = catalog_of(loaded)
+    catalog = catalog_of(loaded, {})
     broken = attrs.evolve(catalog["backup"], broken="/bin/true is no program")
     assert fingerprint(loaded, attrs.evolve(catalog, kinds=[*catalog.values(), broken])) == whole
 
 
 def test_it_refuses_what_it_does_not_know() -> None:
     loaded = load(None, {}, (), Path("no-such-file")).settings
-    kinds = catalog_of(loaded)
+    kinds = catalog_of(loaded, {})
     odd = attrs.evolve(kinds["report"], priority=object())  # type: ignore[arg-type]  # a bug's
     with pytest.raises(TypeError, match="found object"):
         fingerprint(loaded, attrs.evolve(kinds, kinds=[odd]))

@@ -3,9 +3,10 @@
 import json
 from uuid import UUID
 
-from musterd.manager.events.node_events import ERROR_LENGTH_MAX, retry_fields
+from musterd.manager.events.node_events import retry_fields
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.words import ERROR_LENGTH_MAX
 
 
 def test_of_an_error_of_many_lines_the_first_is_logged() -> None:

@@ -35,7 +35,7 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "musterd.toml"
     file.write_text(FILE)
     loaded = load(file, {}, [])
-    faults = schedule_faults(loaded.settings, catalog_of(loaded.settings), loaded.origins)
+    faults = schedule_faults(loaded.settings, catalog_of(loaded.settings, {}), loaded.origins)
     found = [str(fault).replace(str(file), "FILE") for fault in faults]
     unknown = "wanted a kind of the catalog"
     too_large = "found 33 bytes, wanted at most 20 ([limits] max_payload_bytes)"
@@ -52,5 +52,5 @@ def test_without_the_places_of_keys_the_schedule_is_named(tmp_path: Path) -> Non
     file = tmp_path / "musterd.toml"
     file.write_text(FILE)
     settings = load(file, {}, []).settings
-    faults = schedule_faults(settings, catalog_of(settings), {})
+    faults = schedule_faults(settings, catalog_of(settings, {}), {})
     assert faults[0].source == f"{file}:4"
