@@ -55,6 +55,26 @@ async def file_rig(tmp_path: Path) -> AsyncGenerator[SqliteRig]:
         yield rig
 
 
+OUT_OF_WALKS = [0, -5, 2**63 - 1]
+
+
+@pytest.mark.parametrize("job_id", OUT_OF_WALKS)
+async def test_an_id_that_walks_over_all_jobs_would_leave_out_is_refused(  # noqa: ASYNC124 - its fixture waits
+    postgres_rig: PostgresRig, job_id: int
+) -> None:
+    for table in ("job_rows", "jobs"):
+        with pytest.raises(psycopg.errors.CheckViolation, match=r"the id is .*, wanted 1 to"):
+            postgres_rig.raw(f"insert into {table} (id, kind) values ({job_id}, 'a')")
+
+
+@pytest.mark.parametrize("job_id", OUT_OF_WALKS)
+async def test_so_is_one_in_a_file(file_rig: SqliteRig, job_id: int) -> None:
+    made = f"insert into job_rows (id, kind, created_at, run_at) values ({job_id}, 'a', 1, 1)"
+    with pytest.raises(sqlite3.IntegrityError, match="id_is_in_walks"):
+        file_rig.raw(made)
+    assert await put(file_rig.engine, 0) == [2]
+
+
 YEAR_10000 = 253_402_300_800_000_000
 
 

@@ -10,7 +10,6 @@ import trio
 
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.overview import OverviewFilter
 from musterd.store.retention import RetentionTask
 from tests.contract.job_tools import ending, ids, look, put, settle, state_of, take, take_one
 from tests.contract.retention_tools import all_after, ids_left, task, walk
@@ -483,12 +482,3 @@ async def test_a_settlement_that_meets_the_delete_of_its_job_changes_nothing(
     no_faults(rig)
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
     assert rig.raw("select count(*) from leases") == [(0,)]
-
-
-async def test_a_job_in_hand_is_seen_whatever_its_id(rig: PostgresRig) -> None:
-    """Ids made by hand may be 0 or less: those were left out of what is in hand."""
-    rig.raw("insert into job_rows (id, kind) overriding system value values (-5, 'a'), (0, 'a')")
-    assert sorted(ids(await take(rig.engine, workers=2))) == [-5, 0]
-    overview = await rig.engine.overview.jobs(OverviewFilter())
-    assert sorted(job.id for job in overview.jobs) == [-5, 0]
-    assert (await rig.engine.overview.troubles()).oldest_id in (-5, 0)

@@ -230,6 +230,8 @@ begin
             using errcode = 'check_violation';
     elsif new.max_attempts < 1 then
         raise exception 'max_attempts is %, wanted 1 or more', new.max_attempts using errcode = 'check_violation';
+    elsif new.id not between 1 and 9223372036854775806 then  -- walks over all jobs begin at 0, and sets end behind an id
+        raise exception 'the id is %, wanted 1 to 9223372036854775806', new.id using errcode = 'check_violation';
     end if;
     perform {schema}.refuse_times(new);
     perform {schema}.refuse_long(new);
@@ -243,7 +245,7 @@ end $$;
 -- than searching it. One that comes from a table may be compressed: its size says nothing then.
 create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0 or new.forgiven <> 0
-        or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
+        or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1 or new.id not between 1 and 9223372036854775806
         or char_length(new.target) not between 1 and 200
         or octet_length(new.node) > 1600 or octet_length(new.last_outcome) > 20 or octet_length(new.reason) > 2097152
         or octet_length(new.log) > 67108864 or pg_column_size(new.error) > 8388608 or pg_column_size(new.spent) > 524288

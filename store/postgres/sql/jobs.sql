@@ -83,7 +83,7 @@ where job.id = any (%(ids)s::bigint[])
 -- overview: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
 with scanned as materialized (
     (select 'leased' as sort, row_number() over () as place, id, kind, target from (
-        select id, kind, nullif(target, '') as target from {schema}.first_in_hand('-9223372036854775808', %(span)s)
+        select id, kind, nullif(target, '') as target from {schema}.first_in_hand(0, %(span)s)
         where %(leased)s order by id) one)
     union all
     (select 'line', row_number() over (), id, kind, target from (

@@ -468,7 +468,7 @@ where not %(targeted)s and exists (
 
 -- oldest_in_hand: of the first `bound` leased jobs the one that has run longest, and how many leases have run out
 with held as materialized (
-    select id, kind, started_at, expires_at from {schema}.first_in_hand('-9223372036854775808', %(bound)s)
+    select id, kind, started_at, expires_at from {schema}.first_in_hand(0, %(bound)s)
 ),
 oldest as (select id, kind, started_at from held where started_at is not null order by started_at, id limit 1)
 select oldest.id, oldest.kind, extract(epoch from clock_timestamp() - oldest.started_at)::float8, late.number

@@ -104,4 +104,4 @@ order by job.id
 
 -- why_leased: the leased jobs, at most `bound`, each with how long it has been running, and how many there are
 select id, kind, node, worker, extract(epoch from clock_timestamp() - started_at)::float8, {leased_of_all}
-from {schema}.first_in_hand('-9223372036854775808', %(bound)s) order by id
+from {schema}.first_in_hand(0, %(bound)s) order by id

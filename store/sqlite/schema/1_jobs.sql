@@ -44,6 +44,7 @@ create table job_rows (
     created_at, coalesce(changed_at, created_at), coalesce(started_at, created_at), coalesce(finished_at, created_at),
     coalesce(requested_at, created_at), coalesce(cleared_at, created_at), coalesce(stale_at, created_at),
     coalesce(heartbeat_at, created_at))) virtual, -- costs nothing until it is read
+  constraint id_is_in_walks check (id between 1 and 9223372036854775806), -- as PostgreSQL has it
   constraint kind_is_a_name check (
     typeof(kind) = 'text' and length(kind) between 1 and 100 and instr(kind, char(0)) = 0
   ),
