@@ -152,7 +152,9 @@ TRACEPARENT = OptionType(
     is_shown=False,
 )
 
-# In the order of the arguments of the SQL function.
+# In the order of the arguments of the SQL function, which has `tenant` behind BEFORE_TENANT: those
+# who call it by position keep the places that there were, and a new option goes last.
+BEFORE_TENANT = "webhook"
 OPTIONS = (
     JobOption(
         "payload", JSON, "The input of the job, as JSON.", "{}",
@@ -185,12 +187,12 @@ OPTIONS = (
         "Jobs with the same target run one at a time, in order.", in_schedules=True,
     ),
     JobOption(
+        "webhook", URL, "POST the outcome of the job to this URL.", "the kind's", metavar="URL"
+    ),
+    JobOption(
         "traceparent", TRACEPARENT,
         "The trace that the job's first attempt joins, and its retries link to.",
         "the caller's, where it has one",
-    ),
-    JobOption(
-        "webhook", URL, "POST the outcome of the job to this URL.", "the kind's", metavar="URL"
     ),
 )  # fmt: skip
 NAMES = tuple(option.name for option in OPTIONS)

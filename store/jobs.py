@@ -32,8 +32,8 @@ class NewJob(NamedTuple):
     hold: bool = False
     max_attempts: int | None = None
     target: str | None = None
-    traceparent: str | None = None
     webhook: str | None = None
+    traceparent: str | None = None
 
 
 class Enqueued(NamedTuple):

@@ -187,7 +187,8 @@ def renew(database: Database, holds: Sequence[Hold], lease_seconds: float | None
 
 def claims_under(database: Database, token: UUID) -> list[Claim]:
     with database.reading("reading a claim back"):
-        found = database.rows("claims_under", {"token": token.bytes})
+        wanted = {"token": token.bytes, "made_ahead": rows.MADE_AHEAD}
+        found = database.rows("claims_under", wanted)
     return [rows.claim(row, token) for row in found]
 
 

@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from musterd.config.job_options import OPTIONS, PRIORITY_MAX, PRIORITY_MIN, JobOption
+from musterd.config.job_options import BEFORE_TENANT, OPTIONS, PRIORITY_MAX, PRIORITY_MIN, JobOption
 from musterd.store.jobs import JOB_COLUMNS
 from tests.support.pages import DOCS, page
 
@@ -70,8 +70,16 @@ def _fields() -> str:
     return textwrap.fill(text, WIDTH, break_on_hyphens=False) + "\n"
 
 
+def sql_arguments() -> Iterator[str]:
+    """Those of the SQL function behind `kind`."""
+    for one in OPTIONS:
+        yield f"{one.name} {one.type.sql}"
+        if one.name == BEFORE_TENANT:
+            yield "tenant text"
+
+
 def _signature() -> str:
-    arguments = ", ".join(f"{one.name} {one.type.sql}" for one in OPTIONS)
+    arguments = ", ".join(sql_arguments())
     return f"enqueue(kind text, {arguments}) returns bigint"
 
 

@@ -171,10 +171,12 @@ begin
         moment := clock_timestamp();
         error := jsonb_build_object('type', 'row_damaged', 'message',
             'its row was changed past the checks of the schema, and no claim could take it: ' || it.found)::text;
+        -- First within bounds: a queued job may only fail with more attempts than it had.
         update {schema}.job_rows j set attempt = least(greatest(j.attempt, 0), 1000000000), started_at = null, finished_at = null
             where j.id = it.id;
         update {schema}.job_rows j
-            set state = 'failed', attempt = j.attempt + 1, forgiven = least(greatest(j.forgiven, 0), j.attempt), claim_token = token, node = its_node, worker = null, started_at = null,
+            set state = 'failed', attempt = j.attempt + 1, forgiven = least(greatest(j.forgiven, 0), j.attempt),
+                claim_token = token, node = its_node, worker = null, started_at = null,
                 finished_at = moment, last_outcome = 'failed', error = set_aside.error::jsonb, reason = null, log = null,
                 request = null, requested_at = null,
                 run_at = case when j.run_at < first then first when j.run_at > last then last else j.run_at end,

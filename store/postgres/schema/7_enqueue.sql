@@ -138,7 +138,7 @@ create function {schema}.check_job(job jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     options constant text[] := array['payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold',
-        'max_attempts', 'target', 'traceparent', 'webhook'];
+        'max_attempts', 'target', 'webhook', 'traceparent'];
     unknown text;
 begin
     if jsonb_typeof(job) is distinct from 'object' then
@@ -216,7 +216,7 @@ create function {schema}.enqueue(
     kind text, payload jsonb default '{}', priority integer default null, run_at timestamptz default null,
     delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
     hold boolean default false, max_attempts integer default null,
-    target text default null, traceparent text default null, webhook text default null, tenant text default null)
+    target text default null, webhook text default null, tenant text default null, traceparent text default null)
     returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -228,5 +228,5 @@ begin
         'kind', enqueue.kind, 'payload', coalesce(enqueue.payload, '{}'), 'priority', enqueue.priority, 'run_at', enqueue.run_at,
         'delay_seconds', enqueue.delay_seconds, 'dedup_key', enqueue.dedup_key, 'dedup_scope', enqueue.dedup_scope,
         'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target,
-        'traceparent', enqueue.traceparent, 'webhook', enqueue.webhook, 'tenant', enqueue.tenant))));
+        'webhook', enqueue.webhook, 'tenant', enqueue.tenant, 'traceparent', enqueue.traceparent))));
 end $$;

@@ -57,7 +57,7 @@ claimed as materialized (
     select job.id, first.kind, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts, job.forgiven,
            extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
            to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for,
-           greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end) as claimed_at, now.at
+           {claimed_at} as claimed_at, now.at
     from now cross join first join {schema}.job_rows job on job.id = first.first_id
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
@@ -118,7 +118,7 @@ claimed as materialized (
            extract(epoch from coalesce(max(claimed_at), (select at from now)))::float8 as claimed_epoch
     from (select job.id, members.kind, members.target, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts,
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
-                 job.schedule, job.scheduled_for, greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end) as claimed_at
+                 job.schedule, job.scheduled_for, {claimed_at} as claimed_at
           from now cross join members join {schema}.job_rows job on job.id = members.id
           order by members.place) job
 ),
@@ -171,6 +171,10 @@ job.attempt + 1 / (job.attempt between 0 and 1999999999)::integer
 
 -- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by itself, but its page is, as four entries
 (pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) + 4 * pg_stat_get_xact_blocks_fetched('{schema}.ready_order'::regclass))
+
+-- part claimed_at: when `job` was claimed, `now` being the clock; after a clock was put back, not before the job was made
+-- A job that was made more than a day ahead was made by hand, and would put off all starts of its node.
+greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end)
 
 -- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any
 -- Jobs of a kind of which as many are leased as may be are parked: they leave the index that claims walk until `unpark`
@@ -370,7 +374,8 @@ select id, kind, target, attempt, ended_epoch, error from {schema}.set_aside(%(t
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
 select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
        extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target,
-       job.schedule, job.scheduled_for, extract(epoch from greatest(held.claimed_at, case when job.created_at < held.claimed_at + interval '1 day' then job.created_at end))::float8 as claimed_epoch
+       job.schedule, job.scheduled_for, extract(epoch from {claimed_at})::float8 as claimed_epoch
 from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
+cross join lateral (select held.claimed_at as at) now
 where held.token = %(token)s
 order by job.priority desc, job.run_at, job.id

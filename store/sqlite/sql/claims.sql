@@ -75,7 +75,7 @@ where job_rows.id = taken.id and +job_rows.state = 'queued'
 
 -- claims_under: the jobs leased under this token, in claim order
 select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target, schedule, scheduled_for,
-  max(heartbeat_at, case when created_at < heartbeat_at + 86400000000 then created_at else heartbeat_at end)
+  max(heartbeat_at, case when created_at < heartbeat_at + :made_ahead then created_at else heartbeat_at end)
 from job_rows
 where (state = 'assigned' or state = 'running') and claim_token = :token
 order by priority desc, run_at, id

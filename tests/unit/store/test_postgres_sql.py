@@ -15,7 +15,9 @@ from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 from musterd.store.report import control_refusal
 from tests.contract.job_tools import ending, settle, take_one
 from tests.contract.rigs import PostgresRig, opened
+from tests.contract.test_job_options import TRACE
 from tests.contract.test_laws import bring_to
+from tests.support.option_tables import sql_arguments
 
 FUNCTIONS = (
     *("enqueue", "enqueue_many", "cancel", "pause", "resume", "release", "clear"),
@@ -50,9 +52,21 @@ async def test_the_function_has_the_declared_options(rig: PostgresRig) -> None: 
                as argument (name, type, place)
            where pronamespace = 'musterd'::regnamespace and proname = 'enqueue'"""
     )
-    names = {"float8": "double precision", "timestamptz": "timestamp with time zone"}
-    declared = [f"{one.name} {names.get(one.type.sql, one.type.sql)}" for one in OPTIONS]
-    assert arguments == ", ".join(["kind text", *declared, "tenant text"])
+    declared = ", ".join(["kind text", *sql_arguments()])
+    for short, name in {
+        "float8": "double precision", "timestamptz": "timestamp with time zone"
+    }.items():  # fmt: skip
+        declared = declared.replace(short, name)
+    assert arguments == declared
+
+
+async def test_who_calls_the_function_by_position_finds_tenant_where_it_was(
+    rig: PostgresRig,
+) -> None:  # noqa: ASYNC124 - its fixture waits
+    """`tenant` stands where it always stood, and behind it what came later."""
+    places = "'a', '{}', null, null, null, null, null, false, null, 't', 'https://example.com/'"
+    rig.raw(f"select musterd.enqueue({places}, 'default', '{TRACE}')")
+    assert rig.raw("select target, traceparent from job_rows") == [("t", TRACE)]
 
 
 async def test_many_jobs_take_the_declared_options(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
