@@ -23,6 +23,7 @@ from musterd.store.queue import Line, Waiting
 
 MEASURED_RUNS = 3  # fewer say nothing about a kind
 ROUNDING = 1e-9  # a hair more than a whole number of workers needs no further one
+SOON = 4  # parts of an interval, within one of which a promise that is broken is made up for
 LONG_KINDS_MAX = 100  # those of more kinds count as a whole, so that a look stays short
 
 Because = Literal["steady", "drain", "upcoming", "floor", "demand", "depth"]
@@ -52,17 +53,19 @@ class Promises:
         return bool(self.max_wait_seconds) or any(self.of_kinds.values())
 
     def left(self, promised_seconds: float, waited_seconds: float) -> float:
-        """Of one of them. Who is late is not helped by more workers than start everybody by the
-        next decision.
+        """Of one of them. Who is late, or nearly, is not helped by more workers than start
+        everybody soon.
         """
-        least = min(promised_seconds, self.interval_seconds)
-        return max(promised_seconds - waited_seconds, least)
+        return max(promised_seconds - waited_seconds, self._soon(promised_seconds))
 
     @property
     def least_left(self) -> float:
         """Of any job."""
-        promised = (self.max_wait_seconds, *self.of_kinds.values(), self.interval_seconds)
-        return min(self.interval_seconds, *(one for one in promised if one))
+        promised = (self.max_wait_seconds, *self.of_kinds.values())
+        return min(map(self._soon, filter(None, promised)), default=self.interval_seconds)
+
+    def _soon(self, promised_seconds: float) -> float:
+        return min(promised_seconds, self.interval_seconds / SOON)
 
     def of(self, kind: str) -> float:
         """0 = none."""

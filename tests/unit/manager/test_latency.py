@@ -115,9 +115,9 @@ def test_jobs_that_a_look_does_not_reach_count_like_the_last_one_seen() -> None:
     assert wish(Work(line, times=TIMES)).workers == ceil(7_999 * 0.005 / 1.0)
 
 
-def test_a_broken_promise_is_made_up_for_by_the_next_decision() -> None:
+def test_a_broken_promise_is_made_up_for_soon() -> None:
     late = Work(line_of(("quick", 601, 50.0)), times=TIMES)
-    assert wish(late) == WantedCrew(3, "drain", ("quick", 601), -48.0)
+    assert wish(late) == WantedCrew(12, "drain", ("quick", 601), -48.0)
 
 
 def test_without_work_to_judge_by_it_is_demand() -> None:
