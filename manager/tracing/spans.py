@@ -30,6 +30,7 @@ from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox
 
 EXPORTERS = "opentelemetry_traces_exporter"  # the entry points of those that are installed
+OTLP, OTLP_OVER_HTTP = "otlp", "otlp_proto_http"  # as people call it, and as its package does
 LINKS_MAX = 128  # of a span, as the SDK has it
 RUNS_MAX = 10_000  # whose settlements are awaited; those of lost leases never come
 NO_PARENT = Context()
@@ -177,9 +178,12 @@ def make_spans(exporter: str, node: str) -> Spans:
 
 def _exporter(name: str) -> SpanExporter:
     found = {one.name: one for one in entry_points(group=EXPORTERS)}
+    if OTLP_OVER_HTTP in found:
+        found.setdefault(OTLP, found[OTLP_OVER_HTTP])
     if name not in found:
-        there = ", ".join(sorted(found))
-        raise not_usable(name, f"one that is installed: {there}")
+        there = f"one that is installed: {', '.join(sorted(found))}"
+        get = "; pip install 'musterd[otel]' brings it" if name == OTLP else ""
+        raise not_usable(name, there + get)
     make: Any = found[name].load()
     exporter: SpanExporter = make()
     return exporter

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from musterd import AsyncClient, Client
@@ -25,6 +26,7 @@ from musterd.catalog.load import catalog_of
 from musterd.config.faults import ConfigError
 from musterd.config.load import load
 from musterd.console import wiring
+from musterd.manager.tracing import spans
 from musterd.manager.tracing.carrying import Tracing, make_tracing
 from musterd.manager.tracing.spans import Spans
 from musterd.store.tracing import traceparent_of
@@ -246,6 +248,33 @@ async def test_a_request_carries_its_trace_in_the_header(shared: Rig) -> None:
 def test_an_exporter_that_is_not_there_is_a_fault_of_the_configuration() -> None:
     with pytest.raises(ConfigError, match=r'tracing\.exporter: found "carrier_pigeon", wanted'):
         make_tracing("carrier_pigeon", "n")
+
+
+@attrs.frozen
+class Installed:
+    """An entry point of a package that is not here; the nightly test of releases has it."""
+
+    name: str
+
+    def load(self) -> type[ConsoleSpanExporter]:
+        return ConsoleSpanExporter
+
+
+@pytest.mark.parametrize(
+    ("there", "usable"),
+    [((), False), (("otlp_proto_http",), True), (("otlp",), True), (("otlp_proto_grpc",), False)],
+)
+def test_otlp_is_the_exporter_that_the_extra_brings(
+    monkeypatch: pytest.MonkeyPatch, there: Sequence[str], usable: bool
+) -> None:
+    monkeypatch.setattr(spans, "entry_points", lambda group: map(Installed, there))
+    if usable:
+        made = make_tracing("otlp", "n")
+        assert made is not None
+        made.close()
+    else:
+        with pytest.raises(ConfigError, match=r"pip install 'musterd\[otel\]' brings it"):
+            make_tracing("otlp", "n")
 
 
 QUIET = """

@@ -33,9 +33,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def released(tree: Path, umask: int, zone: str) -> Mapping[str, Path]:
+def released(source: Path, tree: Path, umask: int, zone: str) -> Mapping[str, Path]:
     """What `make release` leaves in a clone, with the tools of this environment."""
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True, umask=umask)
+    subprocess.run(["git", "clone", "-q", str(source), str(tree)], check=True, umask=umask)
     command = ["make", "release", f"BIN={Path(sys.executable).parent}", "-o", ".venv/dev.stamp"]
     done = subprocess.run(
         command, cwd=tree, env={**os.environ, "TZ": zone}, umask=umask, capture_output=True,
@@ -48,8 +48,11 @@ def released(tree: Path, umask: int, zone: str) -> Mapping[str, Path]:
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Mapping[str, Path]]:
     place = tmp_path_factory.mktemp("releases")
-    ways = (("one", 0o022, "UTC"), ("another/place", 0o077, "Asia/Kathmandu"))
-    return [released(place / name, umask, zone) for name, umask, zone in ways]
+    one, other = place / "one", place / "another" / "place"
+    return [
+        released(ROOT, one, 0o022, "UTC"),
+        released(one, other, 0o077, "Asia/Kathmandu"),  # of the same commit, whatever ROOT has now
+    ]
 
 
 def test_two_releases_of_a_commit_are_the_same_bytes(
