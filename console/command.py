@@ -249,20 +249,24 @@ def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
     return callback
 
 
-TARGET_LENGTH_MAX = 200
+TEXT_LENGTH_MAX = 200
 
 
-def _target_of(text: str) -> str:
-    if not 1 <= len(text) <= TARGET_LENGTH_MAX:
-        found = f"found {len(text)} characters"
-        raise ValueError(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
-    return text
+def _short(wanted: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not 1 <= len(text) <= TEXT_LENGTH_MAX:
+            found = f"found {len(text)} characters"
+            raise ValueError(f"{found}, wanted {wanted} of 1 to {TEXT_LENGTH_MAX}")
+        return text
+
+    return read
 
 
 read_delay = option_reader(delay_of)
 read_moment = option_reader(lambda text: future_of(text, datetime.now(UTC)))
 read_past = option_reader(lambda text: past_of(text, datetime.now(UTC)))
-read_target = option_reader(_target_of)
+read_target = option_reader(_short("a name"))
+read_text = option_reader(_short("a text"))
 
 
 def moment_option(flag: str, about: str) -> Callable[[F], F]:

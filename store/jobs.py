@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import attrs
 
+from musterd.store.control import RESTING
 from musterd.store.job_log import LogPage, LogPosition
-from musterd.store.lifecycle import AttemptOutcome, JobState, Request
+from musterd.store.lifecycle import LEASED, AttemptOutcome, JobState, Request
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord
 from musterd.store.why_facts import WhyFacts
@@ -131,15 +132,59 @@ def job_record(columns: Mapping[str, Any], past: Sequence[AttemptRecord]) -> Job
     return attrs.evolve(record, attempts=(*past, latest))
 
 
+SPAN = 10_000  # jobs that one look comes by, at most
+# Ids follow the times at which jobs are made, but for those that one long statement makes and those
+# whose clock was set: where a walk begins and ends by the time, it goes so much further.
+MARGIN_SECONDS = 60.0
+
+
 @attrs.frozen
 class JobFilter:
-    """Which jobs to list; newest first."""
+    """Which jobs to list; newest first. What is None or empty asks for nothing."""
 
     states: tuple[JobState, ...] = ()
     kind: str | None = None
     limit: int = 50
     before_id: int | None = None  # only jobs with a smaller id: the next page
     target: str | None = None
+    dedup_key: str | None = None
+    error: str | None = None  # stands in its error, whatever the case of the letters A to Z
+    since: datetime | None = None  # made from then on,
+    until: datetime | None = None  # and before then
+    by_end: bool = False  # ended, not made
+    span: int = SPAN
+
+    @property
+    def walks(self) -> bool:
+        """Whether all jobs are walked through: no index by id knows queued or succeeded ones."""
+        return not self.states or not set(self.states) <= LEASED | RESTING
+
+    @property
+    def lines_up(self) -> bool:
+        """Whether a look along the line of queued jobs spares the walk, if the line is short."""
+        return JobState.QUEUED in self.states and JobState.SUCCEEDED not in self.states
+
+    @property
+    def resting(self) -> tuple[JobState, ...]:
+        """The states that have an index of their own, of jobs at rest."""
+        return tuple(one for one in self.states if one in RESTING)
+
+    @property
+    def looked_max(self) -> int:
+        """How many jobs each walk comes by, at most: where each fits, no more than asked for."""
+        wanted = (self.kind, self.target, self.dedup_key, self.error, self.since, self.until)
+        passes_by = any(one is not None for one in wanted) or (bool(self.states) and self.walks)
+        return max(self.span, self.limit) if passes_by else self.limit
+
+
+@attrs.frozen
+class JobLook:
+    """What one look has found, and how far it came."""
+
+    jobs: list[JobRecord]
+    through_id: int | None  # it came down to this job; None = there is none left
+    through_at: datetime | None  # when that was made
+    looked: int  # jobs that it came by; where there is none left, maybe more
 
 
 class Jobs(Protocol):
@@ -162,8 +207,15 @@ class Jobs(Protocol):
         """One job with all of its attempts, or None."""
         ...
 
+    async def look(self, which: JobFilter) -> JobLook:
+        """Jobs with their attempts, newest first, at most `which.limit` of the first `which.span`
+        that a walk comes by: its cost is bounded, however many jobs there are. Go on before
+        `through_id` (see `store.searching`).
+        """
+        ...
+
     async def find(self, which: JobFilter) -> list[JobRecord]:
-        """Jobs with their attempts, newest first, at most `which.limit`."""
+        """The jobs of one look."""
         ...
 
     async def log(self, job_id: int, after: LogPosition) -> LogPage | None:

@@ -23,6 +23,7 @@ _PREFIXES = {
 _NAMES = {
     ("jobs", "enqueue_keyed"): "enqueue",
     ("jobs", "get"): "job",
+    ("jobs", "look"): "jobs",
     ("jobs", "find"): "jobs",
     ("jobs", "log"): "job_log",
     ("jobs", "why_facts"): "standing",

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Settings
-from musterd.console.command import CommandLine, Verb, kind_and_target_options
+from musterd.console.command import (
+    CommandLine,
+    Verb,
+    kind_and_target_options,
+    moment_option,
+    read_text,
+)
 from musterd.console.completers import complete_jobs
 from musterd.console.daemon_client import other_store
 from musterd.console.output import (
@@ -19,6 +26,7 @@ from musterd.console.output import (
     LiveLine,
     StoreAwayNotice,
     coloured,
+    complain,
     print_json,
     say,
     table_of,
@@ -34,9 +42,10 @@ from musterd.store.lifecycle import ENDED, LEASED, JobState
 from musterd.store.opening import engine_for, in_store
 from musterd.store.phases import PhaseState
 from musterd.store.report import error_line, job_object, max_attempts, overall, report_text
+from musterd.store.searching import Reach, Search
 from musterd.store.why import why as conclude
 from musterd.store.why import why_object, why_text
-from musterd.store.words import cut, duration_text, one_line
+from musterd.store.words import cut, duration_text, one_line, plural, time_text
 
 LIMIT_MAX = 100_000
 
@@ -50,19 +59,52 @@ LIMIT_MAX = 100_000
     help="Only jobs in this state; may be repeated.",
 )
 @kind_and_target_options("jobs")
+@click.option("--key", callback=read_text, help="Only jobs with this deduplication key.")
+@click.option(
+    "--error",
+    callback=read_text,
+    metavar="TEXT",
+    help="Only jobs whose error (type: message) has this text in it, in whatever case.",
+)
+@moment_option("--since", "Only jobs made since then: 03:12 (UTC), -2h or RFC 3339.")
+@moment_option("--until", "Only jobs made before then.")
+@click.option(
+    "--time",
+    type=click.Choice(("made", "ended")),
+    default="made",
+    help="With `ended`, --since and --until are about when jobs ended.",
+)
+@click.option(
+    "--before", type=click.IntRange(min=1), metavar="ID", help="Only jobs with smaller ids."
+)
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
 def jobs(
-    cli: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
-) -> None:
-    """List jobs, newest first."""
+    cli: CommandLine, /, limit: int, states: tuple[str, ...], key: str | None, time: str,
+    before: int | None, **wanted: Any,
+) -> None:  # fmt: skip
+    """List jobs, newest first.
+
+    A search for what is rare ends after 100,000 jobs, and says how far it came and how to go on.
+    """
     settings = cli.settings()
     catalog = cli.catalog_if_sound(settings)
-    which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
-    found = in_store(settings, lambda engine: engine.jobs.find(which))
+    which = JobFilter(
+        tuple(map(JobState, states)), before_id=before, dedup_key=key, by_end=time == "ended",
+        **wanted,
+    )  # fmt: skip
+
+    async def find(engine: Engine) -> tuple[list[JobRecord], Reach | None]:
+        search = Search(engine.jobs, which)
+        return await search.next(limit), search.reach
+
+    found, reach = in_store(settings, find)
     objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
     columns = _columns(catalog)
     cli.show(objects, lambda: table_of(found, columns, "no such jobs", lambda one: one.state.value))
+    if reach is not None:
+        said = f"{plural(reach.looked, 'job')} looked at, back to {time_text(reach.made_at)}"
+        complain(f"musterd: {said}; older ones may match: add --before {reach.before_id}")
 
 
 @click.command(cls=Verb)

@@ -31,7 +31,7 @@ from musterd.store.postgres.callers import enqueue_through, enqueue_through_asyn
 from musterd.store.postgres.endings import Endings, ListeningWatch
 from musterd.store.postgres.enqueueing import Program, carry_out, statements_for_clients
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
-from musterd.store.postgres.jobs import id_params, job_records, one_job_params
+from musterd.store.postgres.jobs import id_params, job_records
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.statements import SNAPSHOT
 from musterd.store.watching import Watch
@@ -101,7 +101,7 @@ class PostgresBackend:
     def job(self, job_id: int) -> JobRecord | None:
         with self._connection("reading a job") as conn, conn.pipeline():
             conn.execute(SNAPSHOT)
-            found = conn.execute(self._sql["jobs"], one_job_params(job_id)).fetchall()
+            found = conn.execute(self._sql["jobs_of"], id_params([(job_id,)])).fetchall()
             ids = id_params(found)
             cursors = [
                 conn.execute(self._sql[name], ids) for name in ("attempts", "phases", "webhooks_of")

@@ -13,6 +13,7 @@ from musterd.store.jobs import (
     AttemptRecord,
     Enqueued,
     JobFilter,
+    JobLook,
     JobRecord,
     NewJob,
     job_record,
@@ -55,10 +56,19 @@ class PostgresJobs:
         if abs(job_id) > ID_MAX:  # no column could hold it
             await _nothing()
             return None
-        return next(iter(await self._records(one_job_params(job_id))), None)
+        _, records = await self._looked("jobs_of", {"ids": numbers([job_id])}, 0)
+        return next(iter(records), None)
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
-        return await self._records(filter_params(which))
+        return (await self.look(which)).jobs
+
+    async def look(self, which: JobFilter) -> JobLook:
+        ((through_id, through_at, looked, *_), *_), jobs = await self._looked(
+            "jobs", filter_params(which), FOUND_BESIDE
+        )
+        if jobs and len(jobs) == which.limit:
+            through_id, through_at = jobs[-1].id, jobs[-1].created_at
+        return JobLook(jobs, through_id, through_at, looked)
 
     async def traceparents(self, ids: Sequence[int]) -> Mapping[int, str]:
         return dict(await self.statements.run("traceparents", {"ids": numbers(ids)}))
@@ -86,8 +96,12 @@ class PostgresJobs:
         records = job_records(found, past, phases)
         return with_webhooks(records, await run("webhooks_of", ids))
 
-    async def _records(self, params: Params) -> list[JobRecord]:
-        """As they were at one moment."""
+    async def _looked(
+        self, name: str, params: Params, beside: int
+    ) -> tuple[list[Row], list[JobRecord]]:
+        """The rows of a statement, and the records of the jobs in them, behind so many columns; as
+        they were at one moment.
+        """
         with self.statements.limit("jobs"):
             async with self.statements.shared.use("jobs") as conn:
 
@@ -96,9 +110,14 @@ class PostgresJobs:
 
                 async with conn.pipeline():
                     await conn.execute(SNAPSHOT)
-                    records = await self.whole(await run("jobs", params), run)
+                    found = await run(name, params)
+                    jobs = [row[beside:] for row in found if row[beside] is not None]
+                    records = await self.whole(jobs, run)
                     await conn.execute(b"commit")
-        return records
+        return found, records
+
+
+FOUND_BESIDE = 3  # columns of `jobs` before those of a job
 
 
 async def _nothing() -> None:
@@ -121,17 +140,21 @@ def new_job_params(jobs: Sequence[NewJob]) -> Params:
 
 def filter_params(which: JobFilter) -> Params:
     return {
-        "id": None,
         "states": words(which.states) if which.states else None,
+        "walks": which.walks,
+        "lines_up": which.lines_up,
+        "resting": words(which.resting),
         "kind": which.kind,
         "before_id": which.before_id,
         "target": which.target,
+        "dedup_key": which.dedup_key,
+        "error": which.error,
+        "since": which.since,
+        "until": which.until,
+        "by_end": which.by_end,
+        "span": which.looked_max,
         "bound": which.limit,
     }
-
-
-def one_job_params(job_id: int) -> Params:
-    return {**filter_params(JobFilter(limit=1)), "id": job_id}
 
 
 def id_params(found: Iterable[Row]) -> Params:

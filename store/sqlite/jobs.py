@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import attrs
 
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import (
     JOB_COLUMNS,
+    MARGIN_SECONDS,
     AttemptRecord,
     Enqueued,
     JobFilter,
+    JobLook,
     JobRecord,
     NewJob,
     job_record,
@@ -98,28 +102,129 @@ def job(database: Database, job_id: int) -> JobRecord | None:
     if abs(job_id) > ID_MAX:
         return None
     with database.reading("reading a job"):
-        found = read_page(database, f"id = {job_id:d}", JobFilter(limit=1))
-    return found[0] if found else None
+        return next(iter(jobs_of(database, [job_id])), None)
 
 
 def record(database: Database, job_id: int) -> JobRecord:
     """A job that is there, as part of a transaction."""
-    (found,) = read_page(database, f"id = {job_id:d}", JobFilter(limit=1))
+    (found,) = jobs_of(database, [job_id])
     return found
 
 
-def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
-    # One look a state, each along its own index, and the newest of them all.
-    parts = [f"state = '{JobState(state).value}'" for state in which.states] or ["true"]
+def look(database: Database, which: JobFilter) -> JobLook:
     with database.reading("listing jobs"):
-        found = [record for part in parts for record in read_page(database, part, which)]
-    return sorted(found, key=lambda record: -record.id)[: which.limit]
+        walks = _walked(database, which)
+        ends = [at for walk in walks for at in walk if at.nth == which.looked_max]
+        through = max(ends, key=attrgetter("id"), default=None)
+        if through is not None:
+            walks = [[at for at in walk if at.id >= through.id] for walk in walks]
+        ids = sorted((at.id for walk in walks for at in walk if at.fits), reverse=True)
+        found = jobs_of(database, ids[: which.limit])
+    looked = sum(max((at.nth for at in walk), default=0) for walk in walks)
+    if found and len(found) == which.limit:
+        return JobLook(found, found[-1].id, found[-1].created_at, looked)
+    if through is None:
+        return JobLook(found, None, None, looked)
+    return JobLook(found, through.id, rows.moment_at(through.created_at), looked)
 
 
-def read_page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
-    before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
-    params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
-    found = database.execute_filled("jobs", params, which=which, columns=COLUMNS)
+def find(database: Database, which: JobFilter) -> list[JobRecord]:
+    return look(database, which).jobs
+
+
+class _Met(NamedTuple):
+    """A job that a walk came by: one that fits, or its last."""
+
+    id: int
+    fits: int
+    nth: int
+    created_at: int
+
+
+def _walked(database: Database, which: JobFilter) -> list[list[_Met]]:
+    """Along the index of each state that has one; else along the key."""
+    walks = list(_walks(database, which))
+    below, first = _reach(database, which)
+    params = {
+        "kind": which.kind,
+        "target": which.target,
+        "key": which.dedup_key,
+        "error": which.error,
+        "since": None if which.since is None else rows.stamp(which.since),
+        "until": None if which.until is None else rows.stamp(which.until),
+        "by_end": which.by_end,
+        "before": below,
+        "first": first,
+        "span": which.looked_max,
+    }
+    found = [
+        database.execute_filled(
+            "look_through", params, source=walk[0], which=walk[1], states=walk[2]
+        )
+        for walk in walks
+    ]
+    return [[_Met(*row) for row in cursor.fetchall()] for cursor in found]
+
+
+JOBS = "job_rows"
+LINE = (
+    ("job_rows indexed by job_rows_claim", "state = 'queued' and parked = 0 and behind = 0"),
+    ("job_rows indexed by job_rows_parked", "parked = 1 and behind = 0"),
+    ("job_rows indexed by job_rows_behind", "behind = 1"),
+)
+
+
+def _walks(database: Database, which: JobFilter) -> Iterator[tuple[str, str, str]]:
+    """What is walked through, which jobs that are, and which of them fit. Where queued jobs are
+    wanted and the line is short, that is put in order, which spares the walk through all jobs.
+    """
+    states = {state: f"state = '{JobState(state).value}'" for state in which.states}
+    if not states:
+        yield JOBS, "true", "true"
+    elif which.walks and not (which.lines_up and _is_short(database, which.looked_max)):
+        yield JOBS, "true", f"({' or '.join(states.values())})"
+    else:
+        yield from ((JOBS, states[one], "true") for one in states if one is not JobState.QUEUED)
+        if JobState.QUEUED in states:
+            yield from ((*part, "true") for part in LINE)
+
+
+def _is_short(database: Database, most: int) -> bool:
+    ((queued,),) = database.rows("count_queued")
+    return int(queued) <= most
+
+
+def _reach(database: Database, which: JobFilter) -> tuple[int, int]:
+    """Below which id the walks begin, and at which they end."""
+    margin, first = rows.microseconds(MARGIN_SECONDS), 1 - ID_MAX
+    below = [ID_MAX if which.before_id is None else min(which.before_id, ID_MAX)]
+    if which.until is not None:
+        below.append(_first_made_since(database, rows.stamp(which.until) + margin))
+    if which.dedup_key is not None:
+        below += [row[0] + 1 for row in database.rows("key_of_job", {"key": which.dedup_key})]
+    if which.since is not None and not which.by_end:
+        first = _first_made_since(database, rows.stamp(which.since) - margin)
+    return min(below), first
+
+
+def _first_made_since(database: Database, moment: int) -> int:
+    """Ids follow the times at which jobs are made: by halves."""
+    ((low, high),) = database.rows("ids_in_use")
+    if low is None:
+        return ID_MAX
+    while low <= high:
+        middle = (low + high) // 2
+        ((found, made_at),) = database.rows("made_before", {"id": middle})
+        if made_at >= moment:
+            high = found - 1
+        else:
+            low = middle + 1
+    return min(int(low), ID_MAX)
+
+
+def jobs_of(database: Database, ids: Sequence[int]) -> list[JobRecord]:
+    """Those of these jobs that are there, newest first."""
+    found = database.execute_filled("jobs_of", {"ids": json.dumps(list(ids))}, columns=COLUMNS)
     records = [
         job_record(rows.job_columns(row), _past(database, row[0])) for row in found.fetchall()
     ]
@@ -151,7 +256,8 @@ class SqliteJobs(Part):
     """See `store.jobs.Jobs`."""
 
     get = called(job)
-    find = called(jobs)
+    look = called(look)
+    find = called(find)
     why_facts = called(why_facts)
     log = called(job_log)
     traceparents = called(traceparents)

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.queue import (
@@ -26,7 +25,7 @@ from musterd.store.queue import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database, Part, answers, called
-from musterd.store.sqlite.jobs import read_page
+from musterd.store.sqlite.jobs import jobs_of
 
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
 HALTED_BOUND = 1_000  # and so are halted targets
@@ -145,7 +144,7 @@ def work_ahead(database: Database, horizon_seconds: float) -> int:
 def target(database: Database, name: str) -> TargetView | None:
     with database.reading("looking at a target"):
         found = database.rows("target", {"target": name})
-        holder = read_page(database, f"id = {found[0][0]:d}", JobFilter(limit=1)) if found else []
+        holder = jobs_of(database, [found[0][0]]) if found else []
         if not holder:
             return None
         behind = database.rows("behind", {"target": name, "count": BEHIND_BOUND})

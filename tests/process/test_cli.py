@@ -3,8 +3,11 @@
 import json
 import os
 import pty
+import re
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,6 +82,41 @@ def test_jobs_are_filtered_and_limited(home: Home) -> None:
     assert [job["id"] for job in home.call("jobs", "--json", "--kind", "noop").lines] == [3, 2, 1]
     assert home.call("jobs", "--json", "--state", "failed").out == ""
     assert home.call("jobs", "--state", "failed").out == "no such jobs\n"
+
+
+def test_jobs_are_found_by_key_error_and_time(home: Home) -> None:
+    home.call("enqueue", "noop", "--dedup", "invoice/7")
+    home.call("enqueue", "report", "--dedup", "invoice/8")
+
+    def found(*wanted: str) -> list[int]:
+        done = home.call("jobs", "--json", *wanted)
+        assert (done.code, done.err) == (0, "")
+        return [job["id"] for job in done.lines]
+
+    assert found("--key", "invoice/8") == [2]
+    assert found("--since", "-1h", "--until", "-0s") == found("--before", "3") == [2, 1]
+    assert found("--until", "-1h") == found("--error", "away") == []
+    assert found("--since", "-1h", "--time", "ended") == []
+    assert home.call("jobs", "--since", "soon").code == 2
+    assert "found 0 characters, wanted a text" in home.call("jobs", "--error", "").err
+
+
+def test_a_search_that_ends_early_says_how_far_it_came(home: Home) -> None:
+    home.call("enqueue", "report", "--hold")
+    with closing(sqlite3.connect(home.folder / "musterd.db")) as store, store:
+        store.execute(
+            "insert into job_rows (kind, created_at, run_at) with recursive n(i) as ("
+            "select 1 union all select i + 1 from n where i < 120000)"
+            " select 'noop', 1800000000000000, 1800000000000000 from n"
+        )
+    done = home.call("jobs", "--kind", "report")
+    assert (done.code, done.out) == (0, "no such jobs\n")
+    assert done.err.startswith("musterd: 101,000 jobs looked at, back to 2027-01-15T08:00:00")
+    further = re.search(r"--before (\d+)\n", done.err)
+    assert further is not None
+    again = home.call("jobs", "--kind", "report", "--json", "--before", further[1])
+    assert ([job["id"] for job in again.lines], again.err) == ([1], "")
+    assert [job["id"] for job in home.call("jobs", "--state", "pending", "--json").lines] == [1]
 
 
 def test_the_queue_is_paused_once_and_resumed_once(home: Home) -> None:

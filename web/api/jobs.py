@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import cast
 
 import attrs
+import trio
 from starlette.responses import Response
 
 from musterd.catalog.kinds import Catalog, UnknownKind, WorkKind
@@ -22,9 +23,11 @@ from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
+from musterd.store.searching import Reach, Search
 from musterd.store.threads import in_thread
 from musterd.store.why import why, why_object
-from musterd.store.words import EXAMPLE, moment_of
+from musterd.store.words import EXAMPLE, moment_of, time_text
+from musterd.web.api.node import past_moment
 from musterd.web.api.operation import Call, Handler
 from musterd.web.server import requests
 from musterd.web.server.answers import (
@@ -124,6 +127,7 @@ def _check_fields(given: Iterable[str]) -> None:
 PAGE_CHARACTERS = 8_000_000  # a page of large jobs ends early; its `next` leads on
 READ_JOBS = 50  # at once, until it is known how large they are
 READ_JOBS_MAX = 200
+SEARCH_SECONDS = 2.0  # then a search says how far it came
 
 
 async def enqueue(call: Call) -> Response:
@@ -144,17 +148,34 @@ async def show(call: Call) -> Response:
 
 async def list_jobs(call: Call) -> Response:
     limit = call.number("limit") or requests.LIMIT_DEFAULT
-    states = cast("tuple[JobState, ...]", call.query.get("state", ()))
-    which = JobFilter(
-        states, call.text("kind"), before_id=call.number("cursor"), target=call.text("target")
-    )
-    jobs, more = await page_of(call.tenant.engine, which, limit)
-    after = requests.cursor_after(jobs[-1].id) if more else None
+    page = await page_of(call.tenant.engine, requested_filter(call), limit)
 
     def write() -> Response:
-        return json_answer({"jobs": [job_json(call.tenant, one) for one in jobs], "next": after})
+        shown = [job_json(call.tenant, one) for one in page.jobs]
+        looked = {} if page.reach is None else {"looked": reach_object(page.reach)}
+        return json_answer({"jobs": shown, "next": page.next, **looked})
 
-    return await rendered(call.site, sum(map(size_of, jobs)), write)
+    return await rendered(call.site, sum(map(size_of, page.jobs)), write)
+
+
+def requested_filter(call: Call) -> JobFilter:
+    """What the query asks for. Raises `RequestRefused`."""
+    now = call.tenant.wall_clock()
+    return JobFilter(
+        cast("tuple[JobState, ...]", call.query.get("state", ())),
+        call.text("kind"),
+        before_id=call.number("cursor"),
+        target=call.text("target"),
+        dedup_key=call.text("dedup_key"),
+        error=call.text("error"),
+        since=past_moment(call, "since", now),
+        until=past_moment(call, "until", now),
+        by_end=call.text("time") == "ended",
+    )
+
+
+def reach_object(reach: Reach) -> dict[str, object]:
+    return {"jobs": reach.looked, "back_to": time_text(reach.made_at)}
 
 
 def action_handler(action: Action) -> Handler:
@@ -203,20 +224,33 @@ def no_such_job(job_id: int) -> RequestRefused:
     return RequestRefused(HTTPStatus.NOT_FOUND, control_refusal(job_id, "", None))
 
 
-async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
-    """The jobs of one page, and whether more follow. Reads in parts to bound the memory."""
+@attrs.frozen
+class Page:
+    """One page of a list, and the cursor of the next; None = there is none."""
+
+    jobs: list[JobRecord]
+    next: str | None
+    reach: Reach | None = None  # how far the search came, if jobs may be missing
+
+
+async def page_of(engine: Engine, which: JobFilter, limit: int) -> Page:
+    """Reads in parts to bound the memory."""
+    end_local = trio.current_time() + SEARCH_SECONDS
+    search = Search(engine.jobs, which, lambda: trio.current_time() < end_local)
     page: list[JobRecord] = []
     size, wanted = 0, min(READ_JOBS, limit + 1)
     while True:
-        part = await engine.jobs.find(attrs.evolve(which, limit=wanted))
+        part = await search.next(wanted)
         for record in part:
             size += size_of(record)
             if len(page) == limit or (page and size > PAGE_CHARACTERS):
-                return page, True
+                return Page(page, requests.cursor_after(page[-1].id))
             page.append(record)
         if len(part) < wanted:
-            return page, False
-        which = attrs.evolve(which, before_id=page[-1].id)
+            reach = search.reach
+            if reach is None:
+                return Page(page, None)
+            return Page(page, requests.cursor_after(reach.before_id), reach)
         room = (PAGE_CHARACTERS - size) // (size // len(page)) + 1
         wanted = max(1, min(limit + 1 - len(page), room, READ_JOBS_MAX))
 

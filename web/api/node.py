@@ -97,7 +97,7 @@ async def scaling(call: Call) -> Response:
     """The journal: runs of like decisions, the oldest first."""
     limit = call.number("limit") or LIMIT_MAX
     now = call.tenant.wall_clock()
-    period = Period(_past(call, "since", now), _past(call, "until", now), limit)
+    period = Period(past_moment(call, "since", now), past_moment(call, "until", now), limit)
     page = await call.tenant.journal(period)
 
     def write() -> Response:
@@ -112,7 +112,7 @@ async def scaling(call: Call) -> Response:
     return await rendered(call.site, DECISION_CHARACTERS * len(page.runs), write)
 
 
-def _past(call: Call, name: str, now: float) -> datetime | None:
+def past_moment(call: Call, name: str, now: float) -> datetime | None:
     """The time in a parameter; None = it was not given."""
     text = call.text(name)
     try:
@@ -138,7 +138,7 @@ async def history(call: Call) -> Response:
 
 
 def _epoch(call: Call, name: str, now: float) -> float | None:
-    moment = _past(call, name, now)
+    moment = past_moment(call, name, now)
     if moment is not None and moment.timestamp() < 0:
         raise invalid(f"{name}: found {call.text(name)!r}, wanted a time since 1970")
     return None if moment is None else moment.timestamp()

@@ -210,7 +210,17 @@ COMPONENTS: Mapping[str, Schema] = {
         **whole_object(id=ID, tenant=TEXT),
         "description": "Instead of the job, if the store did not answer a second time.",
     },
-    "Jobs": whole_object(jobs=list_of(ref("Job")), next=maybe(TEXT)),
+    "Jobs": {
+        **whole_object(
+            jobs=list_of(ref("Job")), next=maybe(TEXT),
+            looked={
+                **whole_object(jobs=COUNT, back_to=TIME),
+                "description": "How far the search came, if it ended before it had looked at all"
+                " jobs: `next` goes on.",
+            },
+        ),
+        "required": ["jobs", "next"],
+    },
     "Target": whole_object(
         target=NAME, halted=YES_OR_NO, job_id=maybe(ID), job_state=maybe(STATE),
         reserved=YES_OR_NO, waiting=COUNT, next_ids=list_of(ID),

@@ -41,6 +41,7 @@ from musterd.web.server.requests import (
     read_range,
     read_state,
     read_step,
+    read_time_of,
 )
 from musterd.web.ui import actions, views
 from musterd.web.ui.live import LiveViews
@@ -51,6 +52,21 @@ TENANT = Param("tenant", "The tenant whose queue is meant; default: `default`.",
 STATES = Param("state", "Only jobs in this state; may be repeated.", STATE, read_state, many=True)
 KIND = Param("kind", "Only jobs of this kind.", NAME, read_name)
 TARGET = Param("target", "Only jobs of this target.", NAME, read_name)
+DEDUP_KEY = Param("dedup_key", "Only jobs with this deduplication key.", NAME, read_name)
+ERROR_TEXT = Param(
+    "error", "Only jobs whose error (`type: message`) has this text in it, in whatever case.", NAME,
+    read_name,
+)  # fmt: skip
+JOBS_SINCE = Param(
+    "since", "Only jobs made from then on: a time (RFC 3339, or `03:12`, UTC), or how long ago"
+    " (`-2h`).", TEXT, str,
+)  # fmt: skip
+JOBS_UNTIL = Param("until", "Only jobs made before then.", TEXT, str)
+TIME_OF = Param(
+    "time", "`ended`: `since` and `until` are about when jobs ended, not when they were made.",
+    {"type": "string", "enum": ["made", "ended"], "default": "made"}, read_time_of,
+)  # fmt: skip
+SEARCH = (STATES, KIND, TARGET, DEDUP_KEY, ERROR_TEXT, JOBS_SINCE, JOBS_UNTIL, TIME_OF)
 LIMIT = Param(
     "limit", "The most jobs on a page. A page of large jobs may have fewer.",
     {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, read_limit,
@@ -138,7 +154,7 @@ OPERATIONS: Sequence[Operation] = (
     Operation(
         "GET", "/jobs", "list_jobs", "List jobs, newest first, a page at a time.", "read",
         jobs.list_jobs, {200: Reply("One page; `next` is null on the last.", ref("Jobs"))},
-        (STATES, KIND, TARGET, LIMIT, CURSOR, TENANT),
+        (*SEARCH, LIMIT, CURSOR, TENANT),
     ),
     Operation(
         "GET", "/jobs/{id}", "show_job", "One job with all its attempts.", "read", jobs.show,
@@ -260,8 +276,10 @@ def _read_optional_name(text: str) -> str | None:
     return read_name(text) if text else None
 
 
-UI_TENANT, UI_KIND, UI_TARGET = (
-    evolve(param, read=_read_optional_name) for param in (TENANT, KIND, TARGET)
+UI_TENANT = evolve(TENANT, read=_read_optional_name)
+UI_SEARCH = tuple(
+    param if param in (STATES, TIME_OF) else evolve(param, read=_read_optional_name)
+    for param in SEARCH
 )
 DID = Param("did", "The action just done, shown once.", TEXT, lambda text: text[:DID_LENGTH_MAX])
 VIEW = Param("view", "The view to follow.", TEXT, _read_view)
@@ -285,7 +303,7 @@ def _open(path: str, about: str, handler: Handler) -> Operation:
 
 UI_OPERATIONS: Sequence[Operation] = (
     _view("/ui/jobs", "The list of jobs with its filter.", views.list_jobs,
-        STATES, UI_KIND, UI_TARGET, CURSOR, DID),
+        *UI_SEARCH, CURSOR, DID),
     _view("/ui/jobs/{id}", "One job.", views.show_job, DID),
     _view("/ui/nodes", "Nodes, duties, workers.", views.VIEWS["nodes"].show),
     _view("/ui/scaling", "The journal of the supervisor.", views.VIEWS["scaling"].show, RANGE),

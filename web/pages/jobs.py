@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -12,6 +12,7 @@ from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import LEASED, Action, JobState
 from musterd.store.queue import Counts
 from musterd.store.report import error_line, overall
+from musterd.store.searching import Reach
 from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join, link
@@ -23,29 +24,50 @@ WORDS_WIDTH = 120
 
 @frozen
 class Filter:
-    """Which jobs are listed; empty values match all."""
+    """Which jobs are listed; empty values match all. Times are as somebody has written them."""
 
     states: tuple[JobState, ...] = ()
     kind: str | None = None
     target: str | None = None
+    dedup_key: str | None = None
+    error: str | None = None
+    since: str | None = None
+    until: str | None = None
+    time: str | None = None  # which one `since` and `until` are about: `made` or `ended`
+
+    @property
+    def texts(self) -> Mapping[str, str | None]:
+        """By the name of the field."""
+        time = self.time if self.since or self.until else None
+        return {
+            "kind": self.kind, "target": self.target, "dedup_key": self.dedup_key,
+            "error": self.error, "since": self.since, "until": self.until, "time": time,
+        }  # fmt: skip
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether one can act on all jobs that match: actions know of no other filter."""
+        return not (self.dedup_key or self.error or self.since or self.until)
 
     @property
     def query(self) -> dict[str, str | Sequence[str] | None]:
-        states = [state.value for state in self.states]
-        return {"state": states, "kind": self.kind, "target": self.target}
+        return {"state": [state.value for state in self.states], **self.texts}
 
     def fields(self) -> Html:
         """For forms."""
         pairs = [("state", state.value) for state in self.states]
-        pairs += [("kind", self.kind)] if self.kind else []
-        pairs += [("target", self.target)] if self.target else []
+        pairs += [(name, text) for name, text in self.texts.items() if text]
         return join([ui.hidden(name, value) for name, value in pairs])
 
     @property
     def words(self) -> str:
         states = " or ".join(state.value for state in self.states)
-        parts = [states, f"kind {self.kind}" if self.kind else ""]
-        parts.append(f"target {self.target}" if self.target else "")
+        named = (
+            ("kind", self.kind), ("target", self.target), ("key", self.dedup_key),
+            ("error with", self.error), (f"{self.time or 'made'} since", self.since),
+            (f"{self.time or 'made'} before", self.until),
+        )  # fmt: skip
+        parts = [states, *(f"{name} {text}" for name, text in named if text)]
         return ", ".join(part for part in parts if part) or "all jobs"
 
 
@@ -60,6 +82,7 @@ class JobList:
     counts: Counts | None = None
     kinds: Sequence[str] = ()
     said: str | None = None  # what has just been done
+    reach: Reach | None = None  # how far the search came, if jobs may be missing
 
 
 def jobs(frame: Frame, listing: JobList) -> View:
@@ -90,13 +113,29 @@ def _filter(frame: Frame, listing: JobList) -> Html:
     return el(
         "form",
         el("fieldset", el("legend", "State"), states, class_="chips"),
-        el("div", _field("kind", "Kind", listing.which.kind, "kinds"),
-            _field("target", "Target", listing.which.target), ui.button("Filter"),
+        el("div", _search(listing.which), ui.button("Filter"),
             link(frame.at("/ui/jobs"), "Clear filter"), class_="inline"),
         el("datalist", listed, id="kinds"),
         frame.hidden_tenant(),
         method="get", action="/ui/jobs", class_="card filter",
     )  # fmt: skip
+
+
+def _search(which: Filter) -> list[Html]:
+    when = "-2h, 03:12 or a date"
+    times = [
+        el("option", words, value=value, selected=value == which.time)
+        for value, words in (("made", "made"), ("ended", "ended"))
+    ]
+    return [
+        _field("kind", "Kind", which.kind, "kinds"),
+        _field("target", "Target", which.target),
+        _field("key", "Key", which.dedup_key, name="dedup_key"),
+        _field("error", "Error with", which.error),
+        el("span", el("label", "Were", for_="time"), el("select", times, id="time", name="time")),
+        _field("since", "since (UTC)", which.since, placeholder=when),
+        _field("until", "before (UTC)", which.until, placeholder=when),
+    ]
 
 
 def _field(
@@ -150,23 +189,35 @@ def _list(frame: Frame, listing: JobList) -> Html:
         words = "the store does not answer, or takes too long: try again, or ask for fewer jobs"
         return ui.notice(words, "ill")
     if not listing.records:
-        return el("p", f"no job matches: {listing.which.words}", class_="card dim")
+        none = el("p", f"no job matches: {listing.which.words}", class_="card dim")
+        return none if listing.reach is None else _how_far(frame, listing, listing.reach)
     caption = f"Jobs, the newest first: {listing.which.words}"
     shown = ui.table(caption, listing.records, _columns(frame))
+    if listing.reach is not None:
+        shown = join(shown, _how_far(frame, listing, listing.reach))
     if not frame.may_act:
         return el("div", shown, _pages(frame, listing), class_="card")
     return el(
-        "form", _actions(), shown, _pages(frame, listing), listing.which.fields(),
+        "form", _actions(listing.which), shown, _pages(frame, listing), listing.which.fields(),
         frame.hidden_tenant(), method="post", action="/ui/jobs/confirm", class_="card",
         data_choose=True,
     )  # fmt: skip
 
 
-def _actions() -> Html:
+def _how_far(frame: Frame, listing: JobList, reach: Reach) -> Html:
+    further = frame.at("/ui/jobs", **listing.which.query, cursor=listing.after)
+    return ui.notice(
+        (f"{plural(reach.looked, 'job')} looked at, back to ", ui.moment(reach.made_at),
+            ". Older ones may match: ", link(further, "look further")), "warn",
+    )  # fmt: skip
+
+
+def _actions(which: Filter) -> Html:
+    meant = [("these", "the chosen jobs"), ("all", "all jobs that match")]
     choices = [
         el("label", el("input", type="radio", name="which", value=value, checked=value == "these"),
             label)
-        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that match"))
+        for value, label in meant[: 2 if which.is_for_all else 1]
     ]  # fmt: skip
     acts = [
         ui.button(action.value.capitalize(), name="action", value=action.value,
@@ -282,7 +333,7 @@ def _answers(frame: Frame, about: BulkRequest, many: str, back: Html) -> Html:
         "form",
         [ui.hidden("id", one) for one in about.ids],
         ui.hidden("action", about.action.value),
-        None if about.ids else (ui.hidden("which", "all"), ui.hidden("until", about.until_id)),
+        None if about.ids else (ui.hidden("which", "all"), ui.hidden("until_id", about.until_id)),
         about.which.fields(),
         frame.hidden_tenant(),
         ui.button(label, mood="danger" if about.action is Action.CANCEL else "first"),
@@ -299,7 +350,7 @@ def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
         "form",
         ui.facts([("So far", done_words(about.action, tally))]),
         ui.hidden("action", about.action.value), ui.hidden("which", "all"),
-        ui.hidden("until", about.until_id), ui.hidden("after", tally.through_id),
+        ui.hidden("until_id", about.until_id), ui.hidden("after", tally.through_id),
         about.which.fields(), frame.hidden_tenant(),
         el("div", ui.button("Go on", mood="first"),
             link(frame.at("/ui/jobs", **about.which.query), "Stop here", class_="button"),

@@ -181,6 +181,13 @@ def read_range(text: str) -> str:
     raise ValueError(f"found {text!r}, wanted {either([*RANGES])}")
 
 
+def read_time_of(text: str) -> str:
+    """Which time of jobs is meant."""
+    if text in ("made", "ended"):
+        return text
+    raise ValueError(f"found {text!r}, wanted made or ended")
+
+
 def read_step(text: str) -> int:
     if _STEP.fullmatch(text) and int(text) > 0:
         return int(text)

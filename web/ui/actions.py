@@ -88,7 +88,7 @@ async def act(call: Call) -> Response:
             call, request, await bulk.act_on_these(engine, request.action, request.ids)
         )
     if not request.until_id:
-        raise invalid("until: wanted the last job that is meant")
+        raise invalid("until_id: wanted the last job that is meant")
     end_local = trio.current_time() + ACT_SECONDS
     which = attrs.evolve(_selection(request), until_id=request.until_id)
 
@@ -281,12 +281,16 @@ def read_bulk_request(form: Form) -> BulkRequest:
     if len(ids) > IDS_MAX:
         raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
     states = [_read("state", requests.read_state, one) for one in form.fields.get("state", ())]
+    which = Filter(tuple(dict.fromkeys(states)), *(form.name(name) for name in Filter().texts))
+    is_all = form.text("which") == "all"
+    if is_all and not which.is_for_all:
+        raise invalid("which: found all, wanted these: only states, kind and target mean all jobs")
     return BulkRequest(
         _read("action", _action, form.text("action")),
-        Filter(tuple(dict.fromkeys(states)), form.name("kind"), form.name("target")),
+        which,
         sorted({_read("id", requests.read_job_id, one) for one in ids}),
-        form.text("which") == "all",
-        _read("until", _position, form.text("until")),
+        is_all,
+        _read("until_id", _position, form.text("until_id")),
         _read("after", _position, form.text("after")),
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 from starlette.responses import Response
 
 from musterd.config.load import load
@@ -19,13 +19,13 @@ from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.journal import Period
 from musterd.store.errors import StoreError
 from musterd.store.events import Event
-from musterd.store.jobs import JobFilter, JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
 from musterd.store.outbox import MessageFilter, MessageRecord
 from musterd.store.overview import OverviewFilter, OverviewJob
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
-from musterd.web.api.jobs import id_of, no_such_job, page_of
+from musterd.web.api.jobs import id_of, no_such_job, page_of, requested_filter
 from musterd.web.api.node import EventStream
 from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
@@ -45,7 +45,6 @@ from musterd.web.pages import (
 from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
 from musterd.web.pages.pictures import RANGE
-from musterd.web.server import requests
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
 from musterd.web.server.places import Connection
 from musterd.web.server.requests import take_reader_place
@@ -54,31 +53,34 @@ from musterd.web.ui.live import Gone, Key, Parts, Write
 
 JOBS_SHOWN = 50  # on a page of the list
 JOURNAL_SHOWN = Period(None, None, 300)  # the latest rows
-LIST_SECONDS = 5.0  # a rare kind among millions of jobs takes its time
+LIST_SECONDS = 5.0  # a search takes its time
 FOREVER = "public, max-age=31536000, immutable"
 
 
 async def list_jobs(call: Call) -> Response:
     frame, tenant = frame_of(call), call.tenant
-    states = cast("tuple[JobState, ...]", call.query.get("state", ()))
-    which = jobs.Filter(states, call.text("kind"), call.text("target"))
-    before = call.number("cursor")
-    wanted = JobFilter(which.states, which.kind, before_id=before, target=which.target)
+    asked = requested_filter(call)
     counts = await in_time_or_none(tenant.engine.queue.counts)
-    records, after = None, None
+    page, status = None, HTTPStatus.SERVICE_UNAVAILABLE
     if counts is not None:
-        try:
-            records, more = await in_time(
-                partial(page_of, tenant.engine, wanted, JOBS_SHOWN), LIST_SECONDS
-            )
-            after = requests.cursor_after(records[-1].id) if more else None
-        except NoAnswer:
-            records = None
+        ask = partial(page_of, tenant.engine, asked, JOBS_SHOWN)
+        page = await in_time_or_none(ask, LIST_SECONDS)
     listed = jobs.JobList(
-        which, records, after, before is None, counts, list(tenant.catalog()), _done_words(call)
-    )
-    status = HTTPStatus.OK if records is not None else HTTPStatus.SERVICE_UNAVAILABLE
+        filter_of(call), None, None, asked.before_id is None, counts, list(tenant.catalog()),
+        _done_words(call),
+    )  # fmt: skip
+    if page is not None:
+        listed = evolve(listed, records=page.jobs, after=page.next, reach=page.reach)
+        status = HTTPStatus.OK
     return page_answer(frame, jobs.jobs(frame, listed), status)
+
+
+def filter_of(call: Call) -> jobs.Filter:
+    """As the query has it."""
+    return jobs.Filter(
+        cast("tuple[JobState, ...]", call.query.get("state", ())),
+        *(call.text(name) for name in jobs.Filter().texts),
+    )
 
 
 async def show_job(call: Call) -> Response:
@@ -169,9 +171,11 @@ async def in_time(ask: Callable[[], Awaitable[T]], seconds: float = STORE_SECOND
     raise NoAnswer(f"no answer within {seconds:g} s")
 
 
-async def in_time_or_none(ask: Callable[[], Awaitable[T]]) -> T | None:
+async def in_time_or_none(
+    ask: Callable[[], Awaitable[T]], seconds: float = STORE_SECONDS
+) -> T | None:
     try:
-        return await in_time(ask)
+        return await in_time(ask, seconds)
     except NoAnswer:
         return None
 

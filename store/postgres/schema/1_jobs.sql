@@ -72,6 +72,28 @@ alter table {schema}.job_rows set (
 create index job_rows_resting on {schema}.job_rows (rest, id) where rest is not null;
 create index job_rows_asked on {schema}.job_rows (id) where request is not null;
 
+-- The first job that was made at this time or later: ids follow the times at which jobs are made, so it is found by halves, with
+-- some dozens of looks along the key. Null = there are no jobs.
+create function {schema}.first_made_since(moment timestamptz) returns bigint
+    language plpgsql stable strict set search_path = pg_catalog, pg_temp as $$
+declare
+    low bigint := (select min(id) from {schema}.job_rows);
+    high bigint := (select max(id) from {schema}.job_rows);
+    middle bigint;
+    it record;
+begin
+    while low <= high loop
+        middle := low + ((high::numeric - low) / 2)::bigint;
+        select id, created_at into it from {schema}.job_rows where id <= middle order by id desc limit 1;
+        if it.created_at >= moment then
+            high := it.id - 1;
+        else
+            low := least(middle, 9223372036854775806) + 1;
+        end if;
+    end loop;
+    return low;
+end $$;
+
 -- Attempts that ended without ending their job; a job's latest attempt is in its own row.
 create table {schema}.attempts (
     job_id      bigint not null,

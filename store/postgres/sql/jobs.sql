@@ -14,29 +14,85 @@ returning id
 -- enqueue_keyed: makes these jobs, except those whose key is held; returns for each which job it is, and whether it is new
 select id, is_new from {schema}.enqueue_keyed(array(select to_jsonb(job) from {new_jobs} order by job.place))
 
--- jobs: one job by id, or jobs newest first, filtered, at most `bound`
--- Ids are bounded so that a generic plan can look them up: else it would find an old job by a walk from the newest one. Jobs
--- in hand are found by their leases, all others by their rows.
-with page as materialized (
-    (select id from {schema}.job_rows job
-     where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
-       and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
-       and (%(states)s::text[] is null or not %(states)s::text[] <@ array['assigned', 'running'])
-       and (%(states)s::text[] is null
-            or state = any (%(states)s::text[])
-               and (state <> 'queued' or not exists (select from {schema}.leases lease where lease.span @> job.id and lease.jobs @> job.id)))
-       and (%(kind)s::text is null or kind = %(kind)s)
-       and (%(target)s::text is null or target = %(target)s)
-     order by id desc limit %(bound)s)
+-- jobs: jobs newest first, filtered, at most `bound` of the first `span` that each walk comes by; at which job the walks ended, if not at the last, when that was made, and how many they came by
+-- Jobs at rest are walked through along their index, those in hand by their leases, queued ones by their places, if the line is
+-- no longer than `span` stretches; where other states are wanted too, all jobs by their ids. The bounds of a walk stand in one row, so that any plan looks them up.
+with reach as materialized (
+    select least(%(before_id)s::bigint, 9223372036854775807, {schema}.first_made_since(%(until)s::timestamptz + {margin}),
+                 (select least(nullif(held.job_id, 0), 9223372036854775806) + 1
+                  from {schema}.dedup_keys held where held.key = %(dedup_key)s::text)) as below,
+           coalesce({schema}.first_made_since(case when not %(by_end)s::boolean then %(since)s::timestamptz end - {margin}),
+                    -9223372036854775807) as first
+),
+line as materialized (
+    select * from (
+        select first_id, last_id, kind, target from {schema}.ready where %(lines_up)s::boolean
+        union all
+        select first_id, last_id, kind, target from {schema}.waiting where %(lines_up)s::boolean) stretch
+    limit %(span)s + 1
+),
+short as materialized (select %(lines_up)s::boolean and count(*) <= %(span)s as so from line),
+walked as materialized (
+    (select job.id, row_number() over (order by job.id desc) as nth,
+            {fits} and (%(states)s::text[] is null or job.state = any (%(states)s::text[]) and (job.state <> 'queued' or not exists (
+                select from {schema}.leases lease where lease.span @> job.id and lease.jobs @> job.id))) as fits
+     from (select * from {schema}.job_rows met
+           where %(walks)s::boolean and not (select so from short)
+             and met.id < (select below from reach) and met.id >= (select first from reach)
+           order by met.id desc limit %(span)s) job)
     union all
-    (select id from {schema}.last_in_hand(coalesce(%(before_id)s::bigint, 9223372036854775807), %(bound)s,
-                                          %(states)s::text[], %(kind)s::text, %(target)s::text) as held (id)
-     where %(states)s::text[] && array['assigned', 'running'])
+    (select job.id, row_number() over (partition by job.rest order by job.id desc), {fits}
+     from unnest(%(resting)s::text[]) as wanted (state) cross join lateral (
+         select * from {schema}.job_rows met
+         where (not %(walks)s::boolean or (select so from short))
+           and met.rest is not null and (met.rest, met.id) < (wanted.state, (select below from reach))
+           and (met.rest, met.id) >= (wanted.state, (select first from reach))
+         order by met.rest desc, met.id desc limit %(span)s) job)
+    union all
+    (select job.id, row_number() over (order by job.id desc), {fits}
+     from (select one.id from line cross join lateral generate_series(last_id, first_id, -1) as one (id)
+           where (select so from short) and one.id < (select below from reach) and one.id >= (select first from reach)
+             and (%(kind)s::text is null or line.kind = %(kind)s) and (%(target)s::text is null or line.target = %(target)s)
+           order by last_id desc, one.id desc limit %(span)s) queued
+     cross join lateral (select * from {schema}.job_rows met where met.id = queued.id limit 1) job)
+    union all
+    (select job.id, row_number() over (order by job.id desc), {fits}
+     from {schema}.last_in_hand((select below from reach), %(span)s,
+                                %(states)s::text[], %(kind)s::text, %(target)s::text) as held (id)
+     cross join lateral (select * from {schema}.job_rows met where met.id = held.id limit 1) job
+     where %(states)s::text[] && array['assigned', 'running'] and held.id >= (select first from reach))
+),
+ended as materialized (
+    select last.id, (select job.created_at from {schema}.job_rows job where job.id = last.id) as made_at,
+           (select count(*) from walked where last.id is null or walked.id >= last.id) as number
+    from (select max(id) as id from walked where nth = %(span)s) last
+),
+page as materialized (
+    select walked.id as of_page from walked cross join ended where walked.fits and (ended.id is null or walked.id >= ended.id)
+    order by walked.id desc limit %(bound)s
 )
-select {job_columns}
-from (select id as of_page from page order by id desc limit %(bound)s) page
-cross join lateral (select * from {schema}.live_jobs where id = of_page limit 1) job
-order by id desc
+select ended.id, ended.made_at, ended.number, job.*
+from ended left join lateral (
+    select {job_columns}
+    from page cross join lateral (select * from {schema}.live_jobs where id = of_page limit 1) job
+) job on true
+order by job.id desc
+
+-- part fits: whether a job is one that is asked for
+(%(kind)s::text is null or job.kind = %(kind)s::text)
+            and (%(target)s::text is null or job.target = %(target)s::text)
+            and (%(dedup_key)s::text is null or job.dedup_key = %(dedup_key)s::text)
+            and (not %(by_end)s::boolean or job.state in ('succeeded', 'failed', 'canceled'))
+            and (%(since)s::timestamptz is null
+                 or case when %(by_end)s::boolean then job.finished_at else job.created_at end >= %(since)s::timestamptz)
+            and (%(until)s::timestamptz is null
+                 or case when %(by_end)s::boolean then job.finished_at else job.created_at end < %(until)s::timestamptz)
+            and (%(error)s::text is null or job.error is not null and strpos(
+                lower(concat_ws(': ', job.error ->> 'type', coalesce(job.error ->> 'message', job.error::text)) collate "C"),
+                lower(%(error)s::text collate "C")) > 0)
+
+-- part margin: see MARGIN_SECONDS
+interval '1 minute'
 
 -- jobs_of: the jobs with these ids
 select {job_columns}

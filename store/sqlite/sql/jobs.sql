@@ -19,13 +19,40 @@ where key = :key and (until > :now or (until is null and exists (
 insert into dedup_keys (key, job_id, until) values (:key, :job_id, :until)
 on conflict (key) do update set job_id = excluded.job_id, until = excluded.until
 
--- jobs: a page of jobs, newest first; {which} is written out, not bound, so that a partial index on a state serves; {columns} are those of a `JobRecord`
-select {columns}
-from job_rows
-where {which} and id < :before and (:kind is null or kind = :kind)
-  and (:target is null or target = :target)
-order by id desc
-limit :count
+-- look_through: of the next :span jobs by their ids downwards those that fit, and the last one; each with its number among them. {source}, {which}: which jobs and by which index, written out so that a partial one serves; {states}: those that fit
+select id, fits, nth, created_at from (
+  select id, fits, created_at, row_number() over () as nth from (
+    select id, created_at, {states} and (:kind is null or kind = :kind) and (:target is null or target = :target)
+      and (:key is null or dedup_key = :key)
+      and (not :by_end or state in ('succeeded', 'failed', 'canceled'))
+      and (:since is null or iif(:by_end, finished_at, created_at) >= :since)
+      and (:until is null or iif(:by_end, finished_at, created_at) < :until)
+      and (:error is null or error is not null and instr(lower(case when json_valid(error)
+        then coalesce(json_extract(error, '$.type') || ': ', '') || coalesce(json_extract(error, '$.message'), error)
+        else error end), lower(:error)) > 0)
+      as fits
+    from {source}
+    where {which} and id < :before and id >= :first
+    order by id desc
+    limit :span
+  )
+)
+where fits or nth = :span
+
+-- jobs_of: the jobs with these ids, newest first; :ids is a JSON array; {columns} are those of a `JobRecord`
+select {columns} from job_rows where id in (select value from json_each(:ids)) order by id desc
+
+-- count_queued: as the counters have it
+select number from job_counts where name = 'queued'
+
+-- ids_in_use: the first id and the last one
+select min(id), max(id) from job_rows
+
+-- made_before: the job with the greatest id up to this one, and when it was made
+select id, created_at from job_rows where id <= :id order by id desc limit 1
+
+-- key_of_job: the job that took this key last, if that is known
+select job_id from dedup_keys where key = :key
 
 -- traceparents: of those of these jobs that have one; :ids is a JSON array
 select id, traceparent from job_rows where id in (select value from json_each(:ids)) and traceparent is not null

@@ -1,6 +1,7 @@
 """The page on the page names its views, and its bounds are those of the code."""
 
-from musterd.store import bulk
+from musterd.store import bulk, searching
+from musterd.web.api import jobs as api_jobs
 from musterd.web.pages import job, jobs, overview
 from musterd.web.pages.layout import ROWS_MAX, VIEWS
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX
@@ -27,6 +28,8 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert f"{job.VALUE_CHARACTERS_MAX:,} characters" in bounds["payload, result"]
     steps = f"the latest {job.ATTEMPTS_SHOWN} and {job.STEPS_SHOWN}"
     assert bounds["attempts, steps of the timeline"] == steps
+    searched = f"{searching.LOOKED_MAX:,}, or as many as {api_jobs.SEARCH_SECONDS:g} s allow;"
+    assert bounds["jobs that a search looks at"].startswith(searched)
     answers = f"{views.STORE_SECONDS:g} s, a list {views.LIST_SECONDS:g} s"
     assert bounds["an answer of the store"] == answers
 

@@ -102,7 +102,8 @@ def misfits(value: Any, schema: dict[str, Any], place: str) -> Iterator[str]:
         return
     properties: dict[str, Any] = schema.get("properties", {})
     names = {name for name, _ in items(value) if properties}
-    if names ^ set(properties) and value is not None:
-        yield f"{place}: {sorted(names ^ set(properties))}"
+    odd = (names - set(properties)) | (set(schema.get("required", ())) - names)
+    if odd and properties and value is not None:
+        yield f"{place}: {sorted(odd)}"
     for name, inner in items(value):
         yield from misfits(inner, properties.get(name, schema.get("items", {})), f"{place}.{name}")

@@ -158,10 +158,10 @@ async def test_all_that_fit_are_counted_and_what_comes_later_is_not_meant() -> N
         fields = {"action": "cancel", "which": "all", "kind": "report", "state": "pending"}
         asked = await browser.send("/ui/jobs/confirm", fields)
         assert "Cancel 2 jobs?" in asked.text
-        until = re.search(r'name="until" value="(\d+)"', asked.text)
+        until = re.search(r'name="until_id" value="(\d+)"', asked.text)
         assert until is not None
         await web.engine.jobs.enqueue([NewJob("report", hold=True)])
-        done = await browser.send("/ui/jobs/act", {**fields, "until": until[1]})
+        done = await browser.send("/ui/jobs/act", {**fields, "until_id": until[1]})
         assert done.headers["location"] == ("/ui/jobs?state=pending&kind=report&did=cancel.2.0.0")
         assert await states(web) == ["queued", "canceled", "canceled"]
         later = await web.engine.jobs.get(4)
@@ -186,7 +186,7 @@ async def test_more_than_can_be_done_in_one_go_is_done_in_several(
     async with serving() as web:
         await web.engine.jobs.enqueue([NewJob("report") for _ in range(100)])
         browser, rounds = Browser(web.address), 0
-        fields = {"action": "cancel", "which": "all", "until": "100"}
+        fields = {"action": "cancel", "which": "all", "until_id": "100"}
         answer = await browser.send("/ui/jobs/act", fields)
         while answer.status == 200:
             rounds += 1
@@ -207,7 +207,7 @@ async def test_more_than_can_be_done_in_one_go_is_done_in_several(
         {"action": "cancel", "id": "99999999999999999999"},
         {"action": "cancel", "id": [str(n) for n in range(1, 280)]},
         {"action": "cancel", "id": "1", "state": "strange"},
-        {"action": "cancel", "which": "all", "until": "x"},
+        {"action": "cancel", "which": "all", "until_id": "x"},
         {"action": "cancel", "id": "1", "after": "x"},
         {"action": "cancel", "id": "1", "kind": "k" * 1000},
         {"action": ["cancel", "pause"], "id": "1"},

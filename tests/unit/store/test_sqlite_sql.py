@@ -16,6 +16,7 @@ from musterd.store.sqlfiles import Migration, current_schema, found_in, load_sta
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import PACKAGE, statements
 from musterd.store.sqlite.errors import sort_error, sort_file_error
+from musterd.store.sqlite.jobs import JOBS, LINE
 from musterd.store.sqlite.leases import judge
 from musterd.store.sqlite.retention import TO_DELETE, TO_MARK
 
@@ -38,6 +39,11 @@ def plan_of(connection: sqlite3.Connection, sql: str) -> list[str]:
     return [step for step in steps if "job_rows" in step or "attempts" in step]
 
 
+def whole_plan(connection: sqlite3.Connection, sql: str) -> list[str]:
+    nothing = dict.fromkeys(ALL_PARAMETERS)
+    return [row[3] for row in connection.execute(f"explain query plan {sql}", nothing)]
+
+
 ALL_PARAMETERS = [
     *("id", "job_id", "token", "now", "priority", "count", "worker", "node", "state", "result"),
     *("error", "reason", "outcome", "run_at", "started_at", "finished_at", "forgive", "attempt"),
@@ -45,7 +51,7 @@ ALL_PARAMETERS = [
     *("action", "effect", "percent", "note", "request", "target", "reserved"),
     *("bound", "own_priority", "own_run_at", "phase", "phase_percent", "name", "place", "progress"),
     *("until", "after_at", "after_id", "ids", "workers", "seats", "whole"),
-    *("first", "last", "floor", "text", "line"),
+    *("first", "last", "floor", "text", "line", "key", "by_end", "span"),
     *("tokens", "starts", "ends", "sizes", "places", "results", "since"),
 ]
 
@@ -144,8 +150,33 @@ def test_the_first_parked_jobs_of_a_kind_are_found_along_their_index(
 def test_jobs_at_rest_are_listed_along_their_index(
     migrated: sqlite3.Connection, state: str
 ) -> None:
-    (step,) = plan_of(migrated, SQL["jobs"].format(columns="id", which=f"state = '{state}'"))
-    assert "job_rows_resting" in step
+    sql = SQL["look_through"].format(source=JOBS, which=f"state = '{state}'", states="true")
+    steps = whole_plan(migrated, sql)
+    (step,) = [step for step in steps if "job_rows" in step]
+    assert "INDEX job_rows_resting (state=? AND id>? AND id<?)" in step
+    assert not any("TEMP B-TREE" in step for step in steps), steps
+
+
+@pytest.mark.parametrize(("source", "which"), LINE)
+def test_a_short_line_is_read_along_its_indexes(
+    migrated: sqlite3.Connection, source: str, which: str
+) -> None:
+    steps = whole_plan(
+        migrated, SQL["look_through"].format(source=source, which=which, states="true")
+    )
+    (step,) = [step for step in steps if "job_rows" in step]
+    assert source.rpartition(" ")[2] in step
+
+
+@pytest.mark.parametrize("states", ["true", "(state = 'queued' or state = 'failed')"])
+def test_jobs_are_walked_through_along_the_key_newest_first(
+    migrated: sqlite3.Connection, states: str
+) -> None:
+    sql = SQL["look_through"].format(source=JOBS, which="true", states=states)
+    steps = whole_plan(migrated, sql)
+    (step,) = [step for step in steps if "job_rows" in step]
+    assert "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in step
+    assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
 @pytest.mark.parametrize("migration", shipped(PACKAGE), ids=lambda migration: migration.name)
