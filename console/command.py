@@ -318,6 +318,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Queue paused or failed jobs again, with a fresh budget of attempts."),
         "release": ("verbs.control", "Queue jobs that were enqueued with --hold."),
         "clear": ("verbs.control", "Mark failed jobs as dealt with; paused ones are canceled."),
+        "delete": ("verbs.delete", "Delete jobs that have ended, with all that belongs to them."),
         "webhooks": ("verbs.webhooks", "List webhook messages, newest first; or send some again."),
     },
     "Operating": {

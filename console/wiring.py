@@ -27,6 +27,7 @@ from musterd.config.schedules import of_tenant
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.duties.retention import delete_request
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.process import boottime
@@ -179,4 +180,7 @@ def _door(daemon: Daemon, name: str) -> TenantAccess | None:
         at_rest=lambda: tenancy.idleness.state is IdleState.LISTENING,
         webhooks=settings.now.webhooks.policy,
         schedules=lambda: of_tenant(settings.now.schedules, name),
+        delete_request=lambda by: delete_request(
+            settings.now.retention, name, lambda: daemon.catalog, by
+        ),
     )

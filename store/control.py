@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 import attrs
@@ -89,6 +90,35 @@ class Facts(NamedTuple):
     created_at: datetime
     finished_at: datetime | None
     cleared_at: datetime | None
+
+
+class Obstacle(StrEnum):
+    """What keeps a job from being deleted."""
+
+    UNFINISHED = "unfinished"
+    HALTS = "halts"  # its target
+    UNTOLD = "untold"  # a message waits to be sent
+    BUSY = "busy"  # one of its messages is being sent again at this moment
+
+
+class Deletion(NamedTuple):
+    """What became of a request. `state` is that before; None = there is no such job."""
+
+    state: JobState | None
+    target: str | None = None
+    obstacle: Obstacle | None = None  # None = the job is gone
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is not None and self.obstacle is None
+
+
+def obstacle_of(state: JobState, *, halts: bool, is_untold: bool) -> Obstacle | None:
+    if state not in ENDED:
+        return Obstacle.UNFINISHED
+    if halts:
+        return Obstacle.HALTS
+    return Obstacle.UNTOLD if is_untold else None
 
 
 class Control(Protocol):

@@ -170,7 +170,7 @@ _TYPES: Mapping[str, EventType] = {
     "job.webhook_delivered": EventType(("url", "attempts", "status"), _webhook),
     "job.webhook_failed": EventType(("url", "attempts", "error"), _webhook),
     "job.stale": EventType(("state",)),
-    "job.deleted": EventType(("state",)),
+    "job.deleted": EventType(("state", "by")),
     "worker.hired": EventType(_WORKER, _worker),
     "worker.retired": EventType(_WORKER, _worker),
     "worker.dismissed": EventType(_WORKER, _worker),

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 import attrs
 
 from musterd.config.job_options import OPTIONS
+from musterd.store.control import Deletion, Obstacle
 from musterd.store.input import decoded
 from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord
-from musterd.store.lifecycle import EFFECTS, LEASED, JobState
+from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import ALL_PERCENT, PhaseRecord, PhaseState, rounded, share_percent
 from musterd.store.words import clock, count_text, duration_text, one_line, span, table, time_text
@@ -89,6 +90,23 @@ def control_refusal(job_id: int, action: str, state: str | None) -> str:
     *others, last = states
     wanted = f"{', '.join(others)} or {last}" if others else last
     return f"job {job_id} is {state}: {action} wants a job that is {wanted}"
+
+
+def deletion_refusal(job_id: int, found: Deletion) -> str:
+    """Says why a job was not deleted, and what to do first."""
+    if found.state is None:
+        return f"there is no job {job_id}"
+    *others, last = sorted(state.value for state in ENDED)
+    why = {
+        Obstacle.UNFINISHED: f"delete wants a job that is {', '.join(others)} or {last}; cancel it"
+        " first",
+        Obstacle.HALTS: f"it halts its target {found.target!r}; resume or clear it first",
+        Obstacle.UNTOLD: "a message about it waits to be sent; delete it when that is delivered, or"
+        " given up",
+        Obstacle.BUSY: "a message about it is being sent again; try once more",
+    }
+    obstacle = Obstacle.BUSY if found.obstacle is None else found.obstacle
+    return f"job {job_id} is {found.state.value}: {why[obstacle]}"
 
 
 def max_attempts(record: JobRecord, max_attempts_of_kind: int | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import attrs
 import trio
 
+from musterd.store.control import Deletion
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
 from musterd.store.threads import in_thread
@@ -106,6 +107,15 @@ class BatchResult(NamedTuple):
     further: JobPosition | None
 
 
+@attrs.frozen
+class DeleteRequest:
+    """Somebody wants a job deleted before its time. `hook` and `keeper` as of a `RetentionTask`."""
+
+    by: str
+    hook: str | None = None
+    keeper: Keeper | None = None
+
+
 class Retention(Protocol):
     """The jobs of one store that have ended. Errors as for `Engine`.
 
@@ -122,6 +132,12 @@ class Retention(Protocol):
     async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
         """Deletes stale jobs and what belongs to them alone; records events; makes messages for the
         hook, and keeps what the keeper gives: all in one transaction.
+        """
+        ...
+
+    async def delete_one(self, job_id: int, request: DeleteRequest) -> Deletion:
+        """Deletes an ended job, stale or not, as `delete` does. What would be passed by there
+        stays, and the answer says why.
         """
         ...
 

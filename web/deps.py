@@ -23,6 +23,7 @@ from musterd.manager.scaling.journal import JournalPage, Period
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits
 from musterd.store.queue import Counts
+from musterd.store.retention import DeleteRequest
 
 ENVELOPE_BYTES = 16_384  # around the payload: the other options, and white space
 
@@ -65,6 +66,7 @@ class TenantAccess:
     at_rest: Callable[[], bool] = lambda: False  # nothing is known to happen in its store
     webhooks: UrlPolicy = STRICT  # URLs that webhooks may go to
     schedules: Callable[[], Mapping[str, Schedule]] = dict  # those that make jobs of this tenant
+    delete_request: Callable[[str], DeleteRequest] = DeleteRequest  # in somebody's name
 
 
 @frozen

@@ -38,7 +38,7 @@ class Rule(StrEnum):
     MADE = (
         "made",
         "every event is about a job that was made once and still exists",
-        f"{_BY_HAND} Jobs must be deleted by retention, never by SQL",
+        f"{_BY_HAND} Jobs must be deleted by retention or by `musterd delete`, never by SQL",
     )
     EDGES = "edges", "a job only changes to a state that may follow its last one", _REPORT
     ONE_HAND = (
@@ -84,7 +84,10 @@ class Rule(StrEnum):
     WEBHOOKS = "webhooks", "no webhook reports the end of an unfinished job", _REPORT
     DELETED = (
         "deleted",
-        "only finished jobs go stale, only stale ones are deleted, and none that halts its target",
+        (
+            "only finished jobs go stale, only those are deleted without a request, and none that"
+            " halts its target"
+        ),
         _BY_HAND,
     )
     TABLE = (
@@ -379,7 +382,7 @@ def _aged(event: Event, life: Life, findings: Findings) -> Change:
         story = f"as {event.data.get('state')}, and was {life.state}"
     elif life.halts:
         story = f"although it halts target {life.target!r}"
-    elif deleted and not life.is_stale:
+    elif deleted and not life.is_stale and "by" not in event.data:
         story = "although it had not gone stale"
     if story:
         how = "was deleted" if deleted else "went stale"

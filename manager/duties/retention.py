@@ -29,7 +29,15 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.report import job_object
-from musterd.store.retention import Ages, BatchResult, JobPosition, Kept, Retention, RetentionTask
+from musterd.store.retention import (
+    Ages,
+    BatchResult,
+    DeleteRequest,
+    JobPosition,
+    Kept,
+    Retention,
+    RetentionTask,
+)
 from musterd.store.scaling_journal import ScalingJournal
 from musterd.store.waiting import Bell
 
@@ -205,6 +213,14 @@ def keeper_of(
     """What to do with jobs before they are deleted; None = nothing."""
     archive, hook = settings.archive, settings.on_delete
     return Archivist(tenant, catalog, archive, hook) if archive or hook else None
+
+
+def delete_request(
+    settings: RetentionSettings, tenant: str, catalog: Callable[[], Catalog], by: str
+) -> DeleteRequest:
+    """To delete a job in somebody's name, as the duty would do it when its time has come."""
+    hook, keeper = address_of(settings.on_delete), keeper_of(settings, tenant, catalog)
+    return DeleteRequest(by, hook, keeper)
 
 
 def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: int) -> float:

@@ -8,14 +8,19 @@ from typing import Any
 
 import attrs
 import psycopg
+import trio
 
+from musterd.store.control import Deletion, Obstacle, obstacle_of
 from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.connection import Pool, TrioConnection
+from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.statements import Params, Row, Run, numbers, texts
 from musterd.store.postgres.time_limit import TimeLimit
 from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
     BatchResult,
+    DeleteRequest,
     JobPosition,
     Keeper,
     Kept,
@@ -59,14 +64,41 @@ class PostgresRetention:
                 await conn.execute("commit", prepare=False)
         return BatchResult(done, _place(further))
 
+    async def delete_one(self, job_id: int, request: DeleteRequest) -> Deletion:
+        if abs(job_id) > ID_MAX:
+            await trio.lowlevel.checkpoint()
+            return Deletion(None)
+        with TimeLimit(self.timeout_seconds, "deleting a job"):
+            async with self.pool.use("deleting a job") as conn:
+                await conn.execute("begin", prepare=False)
+                found = await self._stand(conn, job_id)
+                if found.is_done and not await self._delete(conn, [job_id], [], request):
+                    found = found._replace(obstacle=Obstacle.BUSY)
+                await conn.execute("commit", prepare=False)
+        return found
+
+    async def _stand(self, conn: TrioConnection, job_id: int) -> Deletion:
+        rows = await (await self.send(conn, "pick_one", {"id": job_id})).fetchall()
+        if not rows:
+            return Deletion(None)
+        ((state, target, halts, is_untold),) = rows
+        obstacle = obstacle_of(JobState(state), halts=halts, is_untold=is_untold)
+        return Deletion(JobState(state), target, obstacle)
+
     async def _delete(
-        self, conn: TrioConnection, ids: Sequence[int], endings: Sequence[int], task: RetentionTask
+        self,
+        conn: TrioConnection,
+        ids: Sequence[int],
+        endings: Sequence[int],
+        task: RetentionTask | DeleteRequest,
     ) -> int:
+        """An ending that is not among `endings` may go on naming them, in vain."""
         objects = await self._kept(conn, ids, task.keeper) if task.keeper else {}
         params = {
             "ids": numbers(ids),
             "endings": numbers(endings),
             "hook": task.hook,
+            "by": task.by if isinstance(task, DeleteRequest) else None,
             "object_ids": numbers(objects),
             "archived": texts(one.archived for one in objects.values()),
             "sent": texts(one.sent for one in objects.values()),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from musterd.store.control import Deletion, obstacle_of
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
 from musterd.store.retention import (
@@ -13,6 +14,7 @@ from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
     STALE,
     BatchResult,
+    DeleteRequest,
     JobPosition,
     Kept,
     RetentionTask,
@@ -41,7 +43,7 @@ def mark(database: Database, task: RetentionTask, after: JobPosition | None) -> 
         done = 0
         for place in _without_messages(database, looked):
             ((*about,),) = database.rows("mark_stale", {"id": place.id, "now": now})
-            _record(events, About(*about), place.state, (STALE, task.hook, None))
+            _record(events, About(*about), {"state": place.state}, (STALE, task.hook, None))
             done += 1
         events.write()
     return BatchResult(done, _further(looked, task))
@@ -67,13 +69,51 @@ def delete(
         going = [place for place in places if given is None or place.id in given]
         events = JobEvents(database, now)
         for place in going:
-            kept = NOTHING_KEPT if given is None else given[place.id]
-            about = _delete(database, place.id, now)
-            if kept.archived is not None:
-                database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
-            _record(events, about, place.state, (DELETED, task.hook, kept.sent))
+            _go(events, place, NOTHING_KEPT if given is None else given[place.id], task)
         events.write()
     return BatchResult(len(going), _further(looked, task))
+
+
+def prospect(database: Database, job_id: int) -> tuple[Deletion, JobRecord | None]:
+    """What a request to delete it would come to, and the job for its keeper if that is to go."""
+    with database.reading("looking at a job"):
+        found = _stand(database, job_id)
+        return found, record(database, job_id) if found.is_done else None
+
+
+def delete_one(
+    database: Database, job_id: int, request: DeleteRequest, kept: Kept = NOTHING_KEPT
+) -> Deletion:
+    with database.writing("deleting a job") as now:
+        found = _stand(database, job_id)
+        if found.is_done and found.state is not None:
+            events = JobEvents(database, now)
+            place = JobPosition(found.state.value, "", rows.EPOCH, job_id)
+            _go(events, place, kept, request)
+            events.write()
+    return found
+
+
+def _stand(database: Database, job_id: int) -> Deletion:
+    rows_of_it = database.rows("stand_of", {"id": job_id}) if abs(job_id) <= rows.ID_MAX else []
+    if not rows_of_it:
+        return Deletion(None)
+    ((state, _request, target, _kind, _attempt, cleared_at, _webhook),) = rows_of_it
+    halts = state == JobState.FAILED and target is not None and cleared_at is None
+    is_untold = bool(database.rows("message_waits", {"id": job_id}))
+    obstacle = obstacle_of(JobState(state), halts=halts, is_untold=is_untold)
+    return Deletion(JobState(state), target, obstacle)
+
+
+def _go(
+    events: JobEvents, place: JobPosition, kept: Kept, task: RetentionTask | DeleteRequest
+) -> None:
+    about = _delete(events.database, place.id, events.now)
+    if kept.archived is not None:
+        archived = {"id": place.id, "job": kept.archived, "now": events.now}
+        events.database.execute("archive_job", archived)
+    data = {"by": task.by} if isinstance(task, DeleteRequest) else {}
+    _record(events, about, {"state": place.state, **data}, (DELETED, task.hook, kept.sent))
 
 
 def forget_leftovers(database: Database, batch: int) -> int:
@@ -150,10 +190,13 @@ def _delete(database: Database, job_id: int, now: int) -> About:
 
 
 def _record(
-    events: JobEvents, about: About, state: str, what: tuple[str, str | None, str | None]
+    events: JobEvents,
+    about: About,
+    data: Mapping[str, object],
+    what: tuple[str, str | None, str | None],
 ) -> None:
     type_, hook, body = what
-    events.record(type_, about._replace(attempt=None), {"state": state})
+    events.record(type_, about._replace(attempt=None), data)
     if hook is not None:
         message = {"id": about.id, "hook": hook, "type": type_, "attempt": about.attempt}
         events.database.execute("add_message", {**message, "now": events.now, "body": body})
@@ -181,3 +224,12 @@ class SqliteRetention(Part):
         kept = await self._aside(partial(task.keeper, jobs)) if jobs else ()
         given = {job.id: one for job, one in zip(jobs, kept, strict=True)}
         return await self.call(delete, task, after, given)
+
+    async def delete_one(self, job_id: int, request: DeleteRequest) -> Deletion:
+        if request.keeper is None:
+            return await self.call(delete_one, job_id, request)
+        found, job = await self.call(prospect, job_id)
+        if job is None:
+            return found
+        (kept,) = await self._aside(partial(request.keeper, [job]))
+        return await self.call(delete_one, job_id, request, kept)

@@ -33,7 +33,9 @@ FORMS = ("text", "logfmt")  # beside JSON
 # They do not end by themselves, or end the daemon, or leave their process deaf to signals.
 BY_HAND = ("run", "demo", "bench", "top", "drain")
 MORE_WORDS = {
-    **dict.fromkeys(("job", "why", "cancel", "pause", "resume", "release", "clear"), ("1",)),
+    **dict.fromkeys(
+        ("job", "why", "cancel", "pause", "resume", "release", "clear", "delete"), ("1",)
+    ),
     "enqueue": ("call", "--payload", "{}"),
     "kinds": ("--check",),
     "init": ("-",),

@@ -16,18 +16,19 @@ from musterd.catalog.kinds import Catalog, UnknownKind, WorkKind
 from musterd.config.faults import Unfit, did_you_mean
 from musterd.config.job_options import MOMENT, NAMES, OPTIONS, TRACEPARENT
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
+from musterd.manager.duties.retention import ArchiveFailed
 from musterd.store.control import ControlResult
 from musterd.store.engine import Engine
 from musterd.store.input import PayloadLimits, check_payload, new_job
 from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.queue import TargetView
-from musterd.store.report import control_refusal
+from musterd.store.report import control_refusal, deletion_refusal
 from musterd.store.searching import Reach, Search
 from musterd.store.threads import in_thread
 from musterd.store.why import why, why_object
 from musterd.store.words import EXAMPLE, moment_of, time_text
-from musterd.web.api.node import past_moment
+from musterd.web.api.node import caller_name, past_moment
 from musterd.web.api.operation import Call, Handler
 from musterd.web.server import requests
 from musterd.web.server.answers import (
@@ -39,6 +40,7 @@ from musterd.web.server.answers import (
     json_answer,
     rendered,
     size_of,
+    unavailable,
 )
 from musterd.web.server.requests import SMALL_BYTES, read_object, tenant_access
 
@@ -201,6 +203,25 @@ async def control(call: Call, action: Action, job_id: int) -> ControlResult:
         said = control_refusal(job_id, action, done.state_before)
         raise RequestRefused(HTTPStatus.CONFLICT, said)
     return done
+
+
+async def delete(call: Call) -> Response:
+    await delete_job(call)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+async def delete_job(call: Call) -> int:
+    """Deletes the job in the path and gives its id. Raises `RequestRefused`."""
+    job_id = id_of(call)
+    request = call.tenant.delete_request(caller_name(call))
+    try:
+        done = await call.tenant.engine.retention.delete_one(job_id, request)
+    except ArchiveFailed as error:
+        raise unavailable(f"the archive cannot be written: {error}; nothing was deleted") from None
+    if not done.is_done:
+        found = HTTPStatus.CONFLICT if done.state is not None else HTTPStatus.NOT_FOUND
+        raise RequestRefused(found, deletion_refusal(job_id, done))
+    return job_id
 
 
 async def existing_job(call: Call) -> JobRecord:

@@ -198,8 +198,12 @@ async def resume_queue(call: Call) -> Response:
 
 async def halt_queue(call: Call) -> bool:
     """Pauses the queue in the caller's name; returns False if it was paused already."""
-    by = f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
-    return await call.tenant.engine.queue.pause(by)
+    return await call.tenant.engine.queue.pause(caller_name(call))
+
+
+def caller_name(call: Call) -> str:
+    """In whose name a request is."""
+    return f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
 
 
 async def drain(call: Call) -> Response:

@@ -174,6 +174,11 @@ OPERATIONS: Sequence[Operation] = (
     ),
     *(_action(action) for action in Action),
     Operation(
+        "DELETE", "/jobs/{id}", "delete_job",
+        "Delete a job that has ended, with all that belongs to it.", "admin", jobs.delete,
+        {204: Reply("It is gone.")}, (TENANT,), {"id": ID}, refusals=REFUSED_ACTION,
+    ),
+    Operation(
         "GET", "/targets/{target}", "show_target", "The job that holds a target, and those behind.",
         "read", jobs.show_target, {200: Reply("The target; free if no job has it.", ref("Target"))},
         (TENANT,), {"target": NAME},
@@ -329,6 +334,11 @@ UI_OPERATIONS: Sequence[Operation] = (
         _form(f"/ui/jobs/{{id}}/{one.value}", f"{one.value} one job.", actions.job_action(one))
         for one in Action
     ),
+    evolve(
+        _view("/ui/jobs/{id}/delete", "Asks whether to delete a job.", views.ask_to_delete),
+        scope="admin",
+    ),
+    _form("/ui/jobs/{id}/delete", "Deletes one job.", actions.delete),
     _form("/ui/queue/pause", "Pauses the queue.", actions.queue_switch(pause=True)),
     _form("/ui/queue/resume", "Resumes the queue.", actions.queue_switch(pause=False)),
     _open("/ui/sign-in", "Leads to the first view.", actions.show_first_view),

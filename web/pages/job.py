@@ -129,7 +129,7 @@ def _actions(frame: Frame, record: JobRecord) -> Html | None:
     allowed = [one for one in Action if (one, record.state) in EFFECTS]
     if record.cleared_at is not None:
         allowed = [one for one in allowed if one is not Action.CLEAR]
-    if not allowed:
+    if not allowed and record.state not in ENDED:
         return None
     acts = [
         el(
@@ -142,7 +142,27 @@ def _actions(frame: Frame, record: JobRecord) -> Html | None:
         )
         for one in allowed
     ]  # fmt: skip
+    if record.state in ENDED:
+        ask = frame.at(f"/ui/jobs/{record.id}/delete")
+        acts.append(link(ask, "Delete …", class_="button danger", data_key="delete"))
     return el("div", acts, class_="acts")
+
+
+def question(frame: Frame, record: JobRecord) -> View:
+    """Before a job is deleted."""
+    here = f"/ui/jobs/{record.id}"
+    title = f"Delete job {record.id}?"
+    form = el(
+        "form", frame.hidden_tenant(), ui.button(f"Yes, delete job {record.id}", mood="danger"),
+        link(frame.at(here), "No, go back", class_="button"),
+        method="post", action=f"{here}/delete", class_="inline",
+    )  # fmt: skip
+    content = (
+        el("h1", title), el("p", ui.name_text(record.kind), " ", state_badge(record)),
+        el("p", "Its payload, result, attempts and logs go with it. Nothing brings them back,",
+            " unless [retention] archive keeps what is deleted."), form,
+    )  # fmt: skip
+    return View("jobs", title, el("div", content, class_="card ask"))
 
 
 def _why(why: Why | None) -> Html:

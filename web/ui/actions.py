@@ -20,7 +20,7 @@ from musterd.store.control import Selection, states_for
 from musterd.store.input import PayloadInvalid, check_payload, decode_payload
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Wish
-from musterd.web.api.jobs import control, id_of, make_job, wanted_job
+from musterd.web.api.jobs import control, delete_job, id_of, make_job, wanted_job
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
 from musterd.web.pages.jobs import BulkRequest, Filter, question, unfinished
@@ -53,6 +53,12 @@ def job_action(action: Action) -> Handler:
         return redirect(frame_of(call).at(f"/ui/jobs/{job_id}", did=did))
 
     return handler
+
+
+async def delete(call: Call) -> Response:
+    call, _ = await _read_call(call)
+    gone = await delete_job(call)
+    return redirect(frame_of(call).at("/ui/jobs", did=f"deleted.{gone}"))
 
 
 def queue_switch(*, pause: bool) -> Handler:
@@ -241,6 +247,8 @@ FIELDS_MAX = 300
 IDS_MAX = 200
 _DONE = re.compile(r"(cancel|pause|resume|release|clear)\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
+_GONE = re.compile(r"deleted\.(\d{1,19})", re.ASCII)
+
 
 @attrs.frozen
 class Form:
@@ -316,6 +324,12 @@ def read_done(text: str) -> tuple[Action, Tally] | None:
         return None
     done, requested, skipped = (int(found[place]) for place in (2, 3, 4))
     return Action(found[1]), Tally(done=max(done, requested), requested=requested, changed=skipped)
+
+
+def read_gone(text: str) -> str | None:
+    """The job that has just been deleted."""
+    found = _GONE.fullmatch(text)
+    return None if found is None else found[1]
 
 
 def _action(text: str) -> Action:

@@ -25,7 +25,7 @@ from musterd.store.outbox import MessageFilter, MessageRecord
 from musterd.store.overview import OverviewFilter, OverviewJob
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
-from musterd.web.api.jobs import id_of, no_such_job, page_of, requested_filter
+from musterd.web.api.jobs import existing_job, id_of, no_such_job, page_of, requested_filter
 from musterd.web.api.node import EventStream
 from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
@@ -48,7 +48,7 @@ from musterd.web.pages.pictures import RANGE
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
 from musterd.web.server.places import Connection
 from musterd.web.server.requests import take_reader_place
-from musterd.web.ui.actions import read_done
+from musterd.web.ui.actions import read_done, read_gone
 from musterd.web.ui.live import Gone, Key, Parts, Write
 
 JOBS_SHOWN = 50  # on a page of the list
@@ -95,6 +95,10 @@ async def show_job(call: Call) -> Response:
         frame, job.JobDetails(seen.record, seen.why, seen.now, seen.budget, _done_words(call))
     )
     return page_answer(frame, view)
+
+
+async def ask_to_delete(call: Call) -> Response:
+    return page_answer(frame_of(call), job.question(frame_of(call), await existing_job(call)))
 
 
 async def live_updates(call: Call) -> Response:
@@ -149,7 +153,10 @@ def asset_handler(asset: Asset) -> Handler:
 
 
 def _done_words(call: Call) -> str | None:
-    done = read_done(call.text("did") or "")
+    text = call.text("did") or ""
+    if (gone := read_gone(text)) is not None:
+        return f"Job {gone} deleted."
+    done = read_done(text)
     return None if done is None else f"{done_words(*done)}."
 
 

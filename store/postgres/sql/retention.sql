@@ -160,6 +160,12 @@ job.state = member.state and job.kind = member.kind and job.finished_at <= membe
 (select coalesce(sum(number), 0) >= %(batch)s as is_full from met) looks left join lateral (
     select * from met order by state desc, kind desc, at desc, id desc limit 1) last on looks.is_full
 
+-- pick_one: locks a job that somebody wants deleted, and says how it stands: its state, its target, whether it halts that, and whether a message about it waits
+select (select live.state from {schema}.live_jobs live where live.id = job.id), job.target,
+       job.state = 'failed' and job.target is not null and job.cleared_at is null,
+       exists (select from {schema}.webhooks waits where waits.job_id = job.id and waits.state = 'waiting')
+from {schema}.job_rows job where job.id = %(id)s::bigint for update of job
+
 -- delete_expired: deletes these jobs, which are locked, and what belongs to them alone; drafts events; returns how many
 -- A job stays if one of its messages is being resent at this moment: then it is no longer picked.
 with messages as materialized (
@@ -206,7 +212,8 @@ counted as (
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
     select 'job.deleted', count(*), array_agg(id order by id), array_agg(kind order by id),
-           case when count(target) > 0 then array_agg(target order by id) end, jsonb_build_object('state', state)
+           case when count(target) > 0 then array_agg(target order by id) end,
+           jsonb_strip_nulls(jsonb_build_object('state', state, 'by', %(by)s::text))
     from gone group by state
 ),
 objects as materialized (

@@ -58,6 +58,8 @@ async def test_the_document_is_served() -> None:
 async def test_other_methods_are_told_the_right_ones(method: str) -> None:
     async with serving() as web:
         for path, said in DOCUMENT["paths"].items():
+            if method.lower() in said:
+                continue
             answer = await web.get(path.replace("{id}", "1"), method=method)
             wanted = {name.upper() for name in said} | {"HEAD" for name in said if name == "get"}
             assert answer.status == 405, path

@@ -101,6 +101,7 @@ BREAKING = [
     ([*RUN, "1 stale state=running"], ("deleted", 1, (2, 3))),
     ([*RUN, "1 deleted state=running"], ("deleted", 1, (2, 3))),
     ([*RUN, "1 succeeded 1", "1 deleted state=succeeded"], ("deleted", 1, (3, 4))),
+    ([*RUN, "1 deleted state=running by=ops"], ("deleted", 1, (2, 3))),
     ([*RUN, "1 succeeded 1", "1 stale state=failed"], ("deleted", 1, (3, 4))),
     (
         ["101 enqueued", "101 started 1", "101 failed 1", "101 stale state=failed"],
@@ -155,6 +156,11 @@ LAWFUL = {
     "a deleted job, and its message": [
         *(*RUN, "1 succeeded 1", "1 webhook_delivered url=u", "1 stale state=succeeded"),
         *("1 deleted state=succeeded", "1 webhook_delivered url=u"),
+    ],
+    "a job that somebody wanted deleted": [
+        *RUN,
+        "1 succeeded 1",
+        "1 deleted state=succeeded by=ops",
     ],
     "a message of an end that was taken back": [
         *(*RUN, "1 failed 1", "1 resumed", "1 webhook_failed url=u", "1 started 2"),
