@@ -101,6 +101,7 @@ class JobRecord:
     updated_at: datetime | None = None  # the latest of all its moments, the last renewal included
 
 
+BRIEF_CHARACTERS = 1_000  # of a message, a reason
 # What is read of a job's row: its record, but for what other tables hold, and how it last ended.
 JOB_COLUMNS = (
     *(one.name for one in attrs.fields(JobRecord) if one.name not in ELSEWHERE),
@@ -146,6 +147,7 @@ class JobFilter:
     kind: str | None = None
     limit: int = 50
     before_id: int | None = None  # only jobs with a smaller id: the next page
+    after_id: int | None = None  # only jobs with a greater id
     target: str | None = None
     dedup_key: str | None = None
     error: str | None = None  # stands in its error, whatever the case of the letters A to Z
@@ -216,6 +218,13 @@ class Jobs(Protocol):
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
         """The jobs of one look."""
+        ...
+
+    async def briefs(self, ids: Sequence[int]) -> list[JobRecord]:
+        """Those of these jobs that are there, in any order, as they stand: without payload, result,
+        spent, logs, webhook and earlier attempts; long texts are cut, and only jobs in hand have
+        their phases.
+        """
         ...
 
     async def log(self, job_id: int, after: LogPosition) -> LogPage | None:

@@ -25,6 +25,7 @@ _NAMES = {
     ("jobs", "get"): "job",
     ("jobs", "look"): "jobs",
     ("jobs", "find"): "jobs",
+    ("jobs", "briefs"): "job_rows",
     ("jobs", "log"): "job_log",
     ("jobs", "why_facts"): "standing",
     ("control", "apply"): "control",

@@ -18,7 +18,7 @@ from musterd.store.jobs import (
     NewJob,
     job_record,
 )
-from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.lifecycle import LEASED, AttemptOutcome, JobState
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.phases import phases_by_job
@@ -69,6 +69,15 @@ class PostgresJobs:
         if jobs and len(jobs) == which.limit:
             through_id, through_at = jobs[-1].id, jobs[-1].created_at
         return JobLook(jobs, through_id, through_at, looked)
+
+    async def briefs(self, ids: Sequence[int]) -> list[JobRecord]:
+        found = await self.statements.run("briefs", {"ids": numbers(ids)})
+        records = job_records(found, (), ())
+        leased = [one.id for one in records if one.state in LEASED]
+        if not leased:
+            return records
+        phases = await self.statements.run("phases", {"ids": numbers(leased)})
+        return job_records(found, (), phases)
 
     async def traceparents(self, ids: Sequence[int]) -> Mapping[int, str]:
         return dict(await self.statements.run("traceparents", {"ids": numbers(ids)}))
@@ -146,6 +155,7 @@ def filter_params(which: JobFilter) -> Params:
         "resting": words(which.resting),
         "kind": which.kind,
         "before_id": which.before_id,
+        "after_id": which.after_id,
         "target": which.target,
         "dedup_key": which.dedup_key,
         "error": which.error,

@@ -20,7 +20,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
 from musterd.config.job_options import NAMES, OPTIONS
-from musterd.store.jobs import JOB_COLUMNS
+from musterd.store.jobs import BRIEF_CHARACTERS, JOB_COLUMNS
 from musterd.store.sqlfiles import load_statements
 
 if TYPE_CHECKING:  # what clients load of this needs no Trio
@@ -38,6 +38,16 @@ NEW_JOBS = (
     f"unnest(%(kind)s::text[], {_ARRAYS}) with ordinality as job (kind, {', '.join(NAMES)}, place)"
 )
 SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
+# The same without what may be large.
+_BRIEF = {
+    "payload": "'{}'",
+    "result": "null::text",
+    "spent": "null::text",
+    "log": "null::text",
+    "error": "{schema}.short_error(error)::text",
+    "reason": f"left(reason, {BRIEF_CHARACTERS})",
+}
+BRIEF = ", ".join(f"{_BRIEF[name]} as {name}" if name in _BRIEF else name for name in JOB_COLUMNS)
 _NAMED = re.compile(r"%\((\w+)\)s|%%")
 
 
@@ -63,7 +73,8 @@ def numbered(sql: str) -> Numbered:
 def fill(sql: str, schema: str) -> str:
     """SQL text with the schema's names in it. `schema` is a checked identifier (see config)."""
     return (
-        sql.replace("{schema}", f'"{schema}"')
+        sql.replace("{brief_columns}", BRIEF)
+        .replace("{schema}", f'"{schema}"')
         .replace("{schema_name}", schema)
         .replace("{job_columns}", SELECTED)
         .replace("{new_jobs}", NEW_JOBS)

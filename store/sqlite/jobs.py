@@ -12,6 +12,7 @@ import attrs
 
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import (
+    BRIEF_CHARACTERS,
     JOB_COLUMNS,
     MARGIN_SECONDS,
     AttemptRecord,
@@ -22,7 +23,7 @@ from musterd.store.jobs import (
     NewJob,
     job_record,
 )
-from musterd.store.lifecycle import JobState
+from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.phases import PhaseRecord, made_whole
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import ClaimOrder, bar
@@ -33,6 +34,18 @@ from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.why import why_facts
 
+BRIEF = {
+    "payload": "'{}'",
+    "result": "null",
+    "spent": "null",
+    "log": "null",
+    "error": "case when length(error) <= 4000 then error when json_valid(error) then"
+    " json_object('type', json_extract(error, '$.type'), 'message',"
+    f" substr(coalesce(json_extract(error, '$.message'), error), 1, {BRIEF_CHARACTERS}))"
+    f" else substr(error, 1, {BRIEF_CHARACTERS}) end",
+    "reason": f"substr(reason, 1, {BRIEF_CHARACTERS})",
+}
+BRIEF_COLUMNS = ", ".join(BRIEF.get(name, name) for name in JOB_COLUMNS)
 COLUMNS = ", ".join(LOG_COLUMN if name == "log" else name for name in JOB_COLUMNS)
 
 
@@ -204,7 +217,7 @@ def _reach(database: Database, which: JobFilter) -> tuple[int, int]:
         below += [row[0] + 1 for row in database.rows("key_of_job", {"key": which.dedup_key})]
     if which.since is not None and not which.by_end:
         first = _first_made_since(database, rows.stamp(which.since) - margin)
-    return min(below), first
+    return min(below), max(first, which.after_id + 1 if which.after_id is not None else first)
 
 
 def _first_made_since(database: Database, moment: int) -> int:
@@ -238,6 +251,19 @@ def jobs_of(database: Database, ids: Sequence[int]) -> list[JobRecord]:
     ]
 
 
+def briefs(database: Database, ids: Sequence[int]) -> list[JobRecord]:
+    wanted = {"ids": json.dumps(list(ids))}
+    with database.reading("reading jobs"):
+        found = database.execute_filled("jobs_of", wanted, columns=BRIEF_COLUMNS).fetchall()
+        records = [job_record(rows.job_columns(row), ()) for row in found]
+        return [
+            attrs.evolve(one, phases=_phases(database, one.id, one.state))
+            if one.state in LEASED
+            else one
+            for one in records
+        ]
+
+
 def _past(database: Database, job_id: int) -> list[AttemptRecord]:
     return [rows.attempt_record(row) for row in database.rows("attempts", {"job_id": job_id})]
 
@@ -260,6 +286,7 @@ class SqliteJobs(Part):
     find = called(find)
     why_facts = called(why_facts)
     log = called(job_log)
+    briefs = called(briefs)
     traceparents = called(traceparents)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:

@@ -1,12 +1,15 @@
 """What only looks: one job, lists, the queue's depth, the next due time, counts."""
 
+import json
 from random import Random
+from typing import Any
 
+import attrs
 import pytest
 
-from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.jobs import BRIEF_CHARACTERS, JobFilter, JobRecord, NewJob
 from musterd.store.leases import ReapRequest, ReapRule
-from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.queue import LINE_MAX, Counts
 from tests.contract.job_tools import ending, put, settle, take, take_one
 from tests.contract.rigs import Rig
@@ -67,6 +70,39 @@ async def test_a_listed_job_is_the_job_with_its_attempts(rig: Rig) -> None:
     listed = await rig.engine.jobs.find(JobFilter())
     assert listed == [await rig.engine.jobs.get(record.id) for record in listed]
     assert [len(record.attempts) for record in listed] == [1, 2]
+
+
+async def test_a_brief_job_is_the_job_without_what_may_be_large(rig: Rig) -> None:
+    jobs = [
+        NewJob(kind, payload='{"a": 1}', target="t" if kind == "c" else None) for kind in "abcd"
+    ]
+    made = await rig.engine.jobs.enqueue(jobs)
+    claims = await take(rig.engine, workers=3)
+    long = json.dumps({"type": "E", "message": "m" * 9_000})
+    failed = ending(claims[0], JobState.FAILED, error=long, reason="r" * 9_000, log="said\n")
+    await settle(rig.engine, failed, ending(claims[1], result="[1]"))
+    await rig.engine.control.apply(Action.CANCEL, made[2])
+    asked = [*made, made[-1] + 1, 10**15]
+    briefs = {one.id: one for one in await rig.engine.jobs.briefs(asked)}
+    assert sorted(briefs) == made
+    assert await rig.engine.jobs.briefs([]) == []
+    short: dict[str, Any] = {
+        "payload": "{}",
+        "result": None,
+        "spent": None,
+        "log": None,
+        "attempts": (),
+        "webhook": None,
+    }
+    for job_id in made:
+        whole, brief = await rig.engine.jobs.get(job_id), briefs[job_id]
+        assert whole is not None
+        if job_id == made[0]:
+            assert brief.error is not None
+            assert json.loads(brief.error) == {"type": "E", "message": "m" * BRIEF_CHARACTERS}
+            assert brief.reason == "r" * BRIEF_CHARACTERS
+            whole = attrs.evolve(whole, error=brief.error, reason=brief.reason)
+        assert attrs.evolve(brief, attempts=()) == attrs.evolve(whole, **short)
 
 
 async def test_the_depth_counts_what_is_due_up_to_a_limit(rig: Rig) -> None:

@@ -191,6 +191,7 @@ def a_filter(rng: Random, moments: Sequence[datetime]) -> JobFilter:
         kind=perhaps("ab"), target=perhaps("tu"), dedup_key=perhaps("klm"),  # type: ignore[arg-type]
         error=perhaps(["Lost", "space", "nothing"]), since=since, until=until,  # type: ignore[arg-type]
         by_end=rng.random() < 0.3, span=rng.randint(1, 9), limit=rng.randint(1, 6),
+        after_id=rng.choice([None, None, None, 0, 7, 30]),
     )  # fmt: skip
 
 
@@ -201,6 +202,7 @@ def fits(which: JobFilter) -> Callable[[JobRecord], bool]:
         at = job.finished_at if which.by_end else job.created_at
         return (
             (not which.states or job.state in which.states)
+            and (which.after_id is None or job.id > which.after_id)
             and which.kind in (None, job.kind)
             and which.target in (None, job.target)
             and which.dedup_key in (None, job.dedup_key)

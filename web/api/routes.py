@@ -36,6 +36,7 @@ from musterd.web.server.requests import (
     read_cursor,
     read_flag,
     read_job_id,
+    read_job_ids,
     read_limit,
     read_name,
     read_range,
@@ -88,6 +89,7 @@ SNAPSHOT = Param(
     "snapshot", "`false`: begin with the next event; after a gap there is a snapshot all the same.",
     {"type": "boolean", "default": True}, read_flag,
 )  # fmt: skip
+FLAG = {"type": "boolean", "default": False}
 SINCE = Param(
     "since", "From here on: a time (RFC 3339, or `03:12`, UTC), or how long ago (`-2h`).", TEXT, str
 )
@@ -102,9 +104,7 @@ AFTER = Param(
     "after", "Only lines behind this one: the `next` of an earlier answer, or ATTEMPT.LINE.",
     {"type": "string", "pattern": POSITION_PATTERN}, position_of,
 )  # fmt: skip
-FOLLOW = Param(
-    "follow", "`true`: as server-sent events.", {"type": "boolean", "default": False}, read_flag
-)
+FOLLOW = Param("follow", "`true`: as server-sent events.", FLAG, read_flag)
 RANGE = Param(
     "range", "How far back the charts reach.", {"type": "string", "enum": [*RANGES]}, read_range
 )
@@ -266,7 +266,7 @@ OPERATIONS: Sequence[Operation] = (
 
 # The routes of the page are for browsers and may change with it: the API's description leaves
 # them out.
-FOLLOWED = ("job", *views.VIEWS)
+FOLLOWED = ("job", "jobs", *views.VIEWS)
 DID_LENGTH_MAX = 60
 
 
@@ -289,6 +289,8 @@ UI_SEARCH = tuple(
 DID = Param("did", "The action just done, shown once.", TEXT, lambda text: text[:DID_LENGTH_MAX])
 VIEW = Param("view", "The view to follow.", TEXT, _read_view)
 OF_JOB = Param("id", "The job that the view shows.", ID, read_job_id)
+OF_JOBS = Param("ids", "The jobs that the list shows.", TEXT, read_job_ids)
+NEWER = Param("newer", "`true`: newer jobs that match are counted.", FLAG, read_flag)
 
 
 def _view(path: str, about: str, handler: Handler, *params: Param) -> Operation:
@@ -325,7 +327,7 @@ UI_OPERATIONS: Sequence[Operation] = (
     _form("/ui/schedules/act", "Pauses or resumes a schedule, or runs it now.",
         actions.act_on_schedule),
     _view("/ui/live", "Changes in a view, as server-sent events.", views.live_updates, VIEW,
-        OF_JOB, RANGE),
+        OF_JOB, RANGE, OF_JOBS, NEWER, *UI_SEARCH),
     _view("/ui/find", "Leads to a job by its number.", actions.find, OF_JOB),
     _form("/ui/jobs/enqueue", "Makes a job.", actions.enqueue),
     _form("/ui/jobs/confirm", "Says how many jobs are meant, and asks.", actions.confirm),

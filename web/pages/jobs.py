@@ -91,10 +91,21 @@ def jobs(frame: Frame, listing: JobList) -> View:
         ui.notice(listing.said) if listing.said else None,
         _filter(frame, listing),
         _find(frame),
+        ui.regions({"newer": join()}),
         _list(frame, listing),
         _new(frame, listing.kinds) if frame.may_act else None,
     )
-    return View("jobs", "Jobs", content)
+    return View("jobs", "Jobs", content, live=_live(frame, listing))
+
+
+def _live(frame: Frame, listing: JobList) -> str | None:
+    """Where the rows shown are kept up to date, and on the first page newer jobs are counted."""
+    if listing.records is None:
+        return None
+    ids = ",".join(str(one.id) for one in listing.records)
+    if not listing.is_first:
+        return frame.at("/ui/live", view="jobs", ids=ids)
+    return frame.at("/ui/live", view="jobs", ids=ids, newer="true", **listing.which.query)
 
 
 def _filter(frame: Frame, listing: JobList) -> Html:
@@ -192,7 +203,7 @@ def _list(frame: Frame, listing: JobList) -> Html:
         none = el("p", f"no job matches: {listing.which.words}", class_="card dim")
         return none if listing.reach is None else _how_far(frame, listing, listing.reach)
     caption = f"Jobs, the newest first: {listing.which.words}"
-    shown = ui.table(caption, listing.records, _columns(frame))
+    shown = ui.live_table(caption, listing.records, _columns(frame), lambda one: row_name(one.id))
     if listing.reach is not None:
         shown = join(shown, _how_far(frame, listing, listing.reach))
     if not frame.may_act:
@@ -202,6 +213,37 @@ def _list(frame: Frame, listing: JobList) -> Html:
         frame.hidden_tenant(), method="post", action="/ui/jobs/confirm", class_="card",
         data_choose=True,
     )  # fmt: skip
+
+
+def row_name(job_id: int) -> str:
+    return f"job-{job_id}"
+
+
+def parts_of(frame: Frame, ids: Sequence[int], records: Sequence[JobRecord]) -> Mapping[str, Html]:
+    """The rows of a page of the list as they are now; `records` in any order."""
+    columns, known = _columns(frame), {one.id: one for one in records}
+    gone = len(columns) - 1 - frame.may_act
+    rows = {
+        one: ui.row_cells(columns, known[one])
+        if one in known
+        else join(
+            el("td") if frame.may_act else None, el("td", str(one), data_label="job"),
+            el("td", "deleted", class_="dim", colspan=gone),
+        )
+        for one in ids
+    }  # fmt: skip
+    return {row_name(one): row for one, row in rows.items()}
+
+
+NEWER_MAX = 10  # counted up to here
+
+
+def newer_part(frame: Frame, which: Filter, count: int) -> Html:
+    """How many jobs match that came after the page was made."""
+    if not count:
+        return join()
+    words = f"{count_text(count, exact=count < NEWER_MAX)} newer {'job' if count == 1 else 'jobs'}"
+    return el("p", f"{words}: ", link(frame.at("/ui/jobs", **which.query), "show"), class_="newer")
 
 
 def _how_far(frame: Frame, listing: JobList, reach: Reach) -> Html:

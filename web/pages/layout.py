@@ -189,22 +189,33 @@ def table(
     """A row for each of the first `most`, or `empty`. Scrolls by itself on narrow screens."""
     if empty and not found:
         return el("p", empty, class_="dim")
-    labels = [head if isinstance(head, str) else None for head in columns]
-    rows = ([cell(one) for cell in columns.values()] for one in found[:most])
+    rows = [el("tr", row_cells(columns, one)) for one in found[:most]]
+    more = left_out(most, len(found), what)
+    return join(_whole_table(caption, columns, rows), el("p", more, class_="dim") if more else None)
+
+
+def live_table(
+    caption: str, found: Sequence[T], columns: Columns[T], name: Callable[[T], str]
+) -> Html:
+    """A row for each, kept up to date under its name."""
+    rows = [el("tr", row_cells(columns, one), id=name(one), data_region=True) for one in found]
+    return _whole_table(caption, columns, rows)
+
+
+def _whole_table(caption: str, columns: Columns[T], rows: Sequence[Html]) -> Html:
     made = el(
         "table",
         el("caption", caption),
         el("thead", el("tr", [el("th", head, scope="col") for head in columns])),
-        el("tbody", [el("tr", _cells(labels, row)) for row in rows]),
+        el("tbody", rows),
     )
-    region = el("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
-    more = left_out(most, len(found), what)
-    return join(region, el("p", more, class_="dim") if more else None)
+    return el("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def _cells(labels: Sequence[str | None], row: Sequence[Content]) -> list[Html]:
+def row_cells(columns: Columns[T], one: T) -> Html:
     """On narrow screens each row is a card, and each cell says what it is."""
-    return [el("td", cell, data_label=label) for label, cell in zip(labels, row, strict=True)]
+    labels = [(head if isinstance(head, str) else None, cell) for head, cell in columns.items()]
+    return join([el("td", cell(one), data_label=label) for label, cell in labels])
 
 
 def facts(pairs: Sequence[tuple[str, Content]]) -> Html:

@@ -38,9 +38,11 @@ function swap(region, html) {
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const key = keyOf(focused);
   const label = focused && focused.getAttribute("aria-label");
+  const checked = new Set([...region.querySelectorAll("input:checked")].map((each) => each.value));
   const known = new Map([...region.querySelectorAll("details")].map((each) => [keyOf(each), each.open]));
   const scrolled = [...region.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop, isAtEnd(each)]);
   region.innerHTML = html;
+  for (const each of region.querySelectorAll("input[type=checkbox]")) each.checked = checked.has(each.value);
   for (const each of region.querySelectorAll("details")) {
     if (known.has(keyOf(each))) each.open = known.get(keyOf(each));
   }
@@ -51,7 +53,7 @@ function swap(region, html) {
   tellLocally(region);
   restoreReadOuts(region);
   if (!focused) return;
-  const again = [...region.querySelectorAll("a, button, summary, [tabindex]")].find((each) =>
+  const again = [...region.querySelectorAll("a, button, input, summary, [tabindex]")].find((each) =>
     key ? keyOf(each) === key : label && each.getAttribute("aria-label") === label);
   if (again) again.focus({ preventScroll: true });
 }
@@ -241,13 +243,13 @@ if (place && light) {
 
 const form = document.querySelector("form[data-choose]");
 if (form) {
-  const boxes = [...form.querySelectorAll("input[name=id]")];
+  const boxes = () => [...form.querySelectorAll("input[name=id]")]; // rows are swapped
   const all = document.createElement("input");
   all.type = "checkbox";
   all.setAttribute("aria-label", "all jobs of this page");
-  all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+  all.addEventListener("change", () => { for (const box of boxes()) box.checked = all.checked; });
   form.addEventListener("change", (event) => {
-    if (event.target.name === "id") all.checked = boxes.every((box) => box.checked);
+    if (event.target.name === "id") all.checked = boxes().every((box) => box.checked);
   });
   const head = form.querySelector("thead th");
   head.textContent = "";

@@ -106,6 +106,7 @@ def _call(site: Site, operation: Operation, request: Request) -> Call:
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 1000
 ID_MAX = 2**63 - 1
+IDS_MAX = 50  # in one parameter
 NAME_LENGTH_MAX = 200
 PAIRS_MAX = 50
 CURSOR_MARK = "before"
@@ -143,6 +144,14 @@ def read_job_id(text: str) -> int:
     if _ID.fullmatch(text) and int(text) <= ID_MAX:
         return int(text)
     raise ValueError(f"{text!r} is not a job id")
+
+
+def read_job_ids(text: str) -> tuple[int, ...]:
+    """As `7,5,2`; none for an empty text."""
+    ids = tuple(read_job_id(one) for one in text.split(",") if text)
+    if len(ids) <= IDS_MAX:
+        return ids
+    raise ValueError(f"found {len(ids)} ids, wanted at most {IDS_MAX}")
 
 
 def read_state(text: str) -> JobState:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import attrs
 import trio
 
+from musterd.store.jobs import JobFilter
 from musterd.web.pages.layout import Html
 from musterd.web.pages.pictures import RANGE
 
@@ -35,6 +36,8 @@ class Key:
     may_act: bool
     job_id: int | None = None
     chosen: str = RANGE  # of its charts
+    ids: tuple[int, ...] = ()  # of the rows it shows
+    newer: JobFilter | None = None  # what newer jobs are counted by
 
 
 @attrs.define(eq=False)

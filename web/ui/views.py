@@ -52,6 +52,7 @@ from musterd.web.ui.actions import read_done, read_gone
 from musterd.web.ui.live import Gone, Key, Parts, Write
 
 JOBS_SHOWN = 50  # on a page of the list
+NEWER_SPAN = 500  # jobs that are looked at for newer ones that match
 JOURNAL_SHOWN = Period(None, None, 300)  # the latest rows
 LIST_SECONDS = 5.0  # a search takes its time
 FOREVER = "public, max-age=31536000, immutable"
@@ -110,23 +111,44 @@ async def live_updates(call: Call) -> Response:
     if (view == "job") != (job_id is not None):
         raise invalid("id: wanted with view=job, and only there")
     key = Key(view, frame.tenant, frame.may_act, job_id, chosen_of(call))
+    if view == "jobs":
+        key = _key_of_list(call, key)
     take_reader_place(call.request)
     may_look = cast("Callable[[], bool]", call.request.scope[RECHECK])
 
     async def follow(_connection: Connection, write: Write) -> None:
-        make = partial(_parts, call.site, frame, key)
+        make = partial(_parts, call.site, frame, key, filter_of(call))
         await call.site.live.follow(key, make, may_look, write)
 
     return EventStream(follow)
 
 
-async def _parts(site: Site, frame: Frame, key: Key) -> Parts | None:
+def _key_of_list(call: Call, key: Key) -> Key:
+    ids = cast("tuple[int, ...]", call.query.get("ids", ()))
+    newer = None
+    if call.query.get("newer", False):
+        newest, most = max(ids, default=0), jobs.NEWER_MAX
+        newer = evolve(requested_filter(call), after_id=newest, limit=most, span=NEWER_SPAN)
+    return evolve(key, ids=ids, newer=newer)
+
+
+async def _parts(site: Site, frame: Frame, key: Key, which: jobs.Filter) -> Parts | None:
     tenant = site.deps.tenant(key.tenant)  # asked each time: a reload may replace it
     if tenant is None:
         raise Gone
     if key.job_id is not None:
         return await _job_parts(frame, tenant, key.job_id)
+    if key.view == "jobs":
+        return await in_time_or_none(lambda: _list_parts(frame, tenant, key, which))
     return await VIEWS[key.view].parts(frame, site, tenant, key.chosen)
+
+
+async def _list_parts(frame: Frame, tenant: TenantAccess, key: Key, which: jobs.Filter) -> Parts:
+    """The rows of a list, each looked up, and how many newer jobs match among the newest."""
+    records = await tenant.engine.jobs.briefs(key.ids) if key.ids else []
+    newer = 0 if key.newer is None else len(await tenant.engine.jobs.find(key.newer))
+    rows = jobs.parts_of(frame, key.ids, records)
+    return {"newer": jobs.newer_part(frame, which, newer), **rows}
 
 
 async def _job_parts(frame: Frame, tenant: TenantAccess, job_id: int) -> Parts | None:

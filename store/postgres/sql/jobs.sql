@@ -1,4 +1,4 @@
--- Making jobs and reading them. {job_columns} are those of a `JobRecord`; {new_jobs} are jobs that are asked for, with a column
+-- Making jobs and reading them. {job_columns} are those of a `JobRecord`, {brief_columns} without what may be large; {new_jobs} are jobs that are asked for, with a column
 -- for each of their options.
 
 -- enqueue: makes all of these jobs or none, and returns their ids in order
@@ -21,8 +21,8 @@ with reach as materialized (
     select least(%(before_id)s::bigint, 9223372036854775807, {schema}.first_made_since(%(until)s::timestamptz + {margin}),
                  (select least(nullif(held.job_id, 0), 9223372036854775806) + 1
                   from {schema}.dedup_keys held where held.key = %(dedup_key)s::text)) as below,
-           coalesce({schema}.first_made_since(case when not %(by_end)s::boolean then %(since)s::timestamptz end - {margin}),
-                    -9223372036854775807) as first
+           greatest({schema}.first_made_since(case when not %(by_end)s::boolean then %(since)s::timestamptz end - {margin}),
+                    %(after_id)s::bigint + 1, -9223372036854775807) as first
 ),
 line as materialized (
     select * from (
@@ -99,6 +99,9 @@ select {job_columns}
 from {schema}.live_jobs
 where id = any (%(ids)s::bigint[])
 order by id
+
+-- briefs: the jobs with these ids, without what may be large
+select {brief_columns} from {schema}.live_jobs where id = any (%(ids)s::bigint[])
 
 -- traceparents: of those of these jobs that have one
 select id, traceparent from {schema}.job_rows where id = any (%(ids)s::bigint[]) and traceparent is not null

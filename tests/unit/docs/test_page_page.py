@@ -40,6 +40,7 @@ def test_the_numbers_of_the_text_are_those_of_the_code() -> None:
     assert SAMPLE_SECONDS * SAMPLES_MAX == 600
     assert REST_SECONDS == 60, "asked once a minute at most"
     assert f"up to {bulk.COUNT_MAX:,} are counted" in text
+    assert f"among the newest {views.NEWER_SPAN} jobs, up to {jobs.NEWER_MAX}" in text
     assert f"too many for {actions.ACT_SECONDS:g} s" in text
     assert (round(1 / LOOK_SECONDS), LOOKS_PER_SECOND) == (3, 20)
     assert f"for {sessions.SESSION_SECONDS / 3600:g} hours" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import attrs
@@ -12,11 +13,14 @@ from trio.testing import MockClock
 
 from musterd.config.credentials import BearerToken
 from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action
 from musterd.store.queue import Counts
+from musterd.store.retention import DeleteRequest
 from musterd.web.pages.layout import Html
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX, Sample, Samples, trend_of
 from musterd.web.ui import views
 from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, LiveView, LiveViews, Parts
+from tests.support.browsing import Browser
 from tests.support.command import eventually
 from tests.support.sse_client import Refused, opened, stream
 from tests.support.web_scene import (
@@ -157,6 +161,52 @@ async def test_a_page_of_a_job_hears_its_states_and_its_end() -> None:
                 assert heard.is_whole
 
         await trio.to_thread.run_sync(follow)
+
+
+async def test_a_list_of_jobs_hears_how_its_rows_change_and_of_newer_ones() -> None:
+    async with serving() as web:
+        await web.engine.jobs.enqueue([NewJob("report", hold=True), NewJob("<b>noop</b>")])
+        page = (await Browser(web.address).get("/ui/jobs?kind=report")).text
+        where = re.search(r'data-live="([^"]*)"', page)
+        assert where is not None
+        path = where[1].replace("&amp;", "&")
+        assert path == "/ui/live?view=jobs&ids=1&newer=true&kind=report"
+        row = re.search(r'<tr id="job-1" data-region>(.*?)</tr>', page)
+        assert row is not None
+
+        def follow() -> None:
+            with stream(web.address, path=path) as heard:
+                (first,) = heard.take(1, "parts")
+                assert first.data == {"newer": "", "job-1": row[1]}, "as the page has it"
+                trio.from_thread.run(web.post, "/jobs/1/release")
+                found = heard.until(lambda one: "queued" in one.data.get("job-1", ""))
+                assert set(found.data) == {"job-1"}
+                trio.from_thread.run(web.engine.jobs.enqueue, [NewJob("noop"), NewJob("report")])
+                found = heard.until(lambda one: "newer" in one.data)
+                assert '1 newer job: <a href="/ui/jobs?kind=report">show' in found.data["newer"]
+                trio.from_thread.run(web.engine.jobs.enqueue, [NewJob("report")] * 20)
+                heard.until(lambda one: "10+ newer jobs" in one.data.get("newer", ""))
+                trio.from_thread.run(web.engine.control.apply, Action.CANCEL, 1)
+                trio.from_thread.run(web.engine.retention.delete_one, 1, DeleteRequest("ops"))
+                heard.until(lambda one: ">deleted<" in one.data.get("job-1", ""))
+
+        await trio.to_thread.run_sync(follow)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("view=jobs&ids=x", "ids: 'x' is not a job id"),
+        (f"view=jobs&ids={','.join(['7'] * 51)}", "ids: found 51 ids, wanted at most 50"),
+        ("view=jobs&newer=1", "newer: found '1', wanted true or false"),
+        ("view=jobs&since=soon&newer=true", "since: 'soon' is no time"),
+        ("view=jobs&id=1", "id: wanted with view=job"),
+    ],
+)
+async def test_rows_that_cannot_be_are_refused(query: str, said: str) -> None:
+    async with serving() as web:
+        answer = await web.get(f"/ui/live?{query}")
+    assert (answer.status, said in answer.json["detail"]) == (422, True), answer.text
 
 
 async def test_open_pages_count_as_readers_and_leave_no_place_taken() -> None:
