@@ -341,6 +341,7 @@ UI_OPERATIONS: Sequence[Operation] = (
         scope="admin",
     ),
     _form("/ui/jobs/{id}/delete", "Deletes one job.", actions.delete),
+    _form("/ui/jobs/{id}/again", "Makes a job like this one.", actions.run_again),
     _form("/ui/queue/pause", "Pauses the queue.", actions.queue_switch(pause=True)),
     _form("/ui/queue/resume", "Resumes the queue.", actions.queue_switch(pause=False)),
     _open("/ui/sign-in", "Leads to the first view.", actions.show_first_view),

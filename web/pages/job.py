@@ -131,21 +131,23 @@ def _actions(frame: Frame, record: JobRecord) -> Html | None:
         allowed = [one for one in allowed if one is not Action.CLEAR]
     if not allowed and record.state not in ENDED:
         return None
-    acts = [
-        el(
-            "form",
-            frame.hidden_tenant(),
-            ui.button(one.value.capitalize(), mood="danger" if one is Action.CANCEL else "",
-                data_key=f"act-{one.value}"),
-            method="post",
-            action=f"/ui/jobs/{record.id}/{one.value}",
-        )
-        for one in allowed
-    ]  # fmt: skip
+    acts = [_act(frame, record, one.value, one.value.capitalize()) for one in allowed]
+    if record.state in AGAIN:
+        acts.append(_act(frame, record, "again", "Run again"))
     if record.state in ENDED:
         ask = frame.at(f"/ui/jobs/{record.id}/delete")
         acts.append(link(ask, "Delete …", class_="button danger", data_key="delete"))
     return el("div", acts, class_="acts")
+
+
+AGAIN = (JobState.SUCCEEDED, JobState.CANCELED)  # one that failed is resumed
+
+
+def _act(frame: Frame, record: JobRecord, act: str, label: str) -> Html:
+    mood = "danger" if act == Action.CANCEL else ""
+    pressed = ui.button(label, mood=mood, data_key=f"act-{act}")
+    where = f"/ui/jobs/{record.id}/{act}"
+    return el("form", frame.hidden_tenant(), pressed, method="post", action=where)
 
 
 def question(frame: Frame, record: JobRecord) -> View:

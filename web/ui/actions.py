@@ -17,10 +17,19 @@ from musterd.manager.duties.schedules import firing_of
 from musterd.store import bulk
 from musterd.store.bulk import Tally
 from musterd.store.control import Selection, states_for
-from musterd.store.input import PayloadInvalid, check_payload, decode_payload
+from musterd.store.input import PayloadInvalid, check_payload, decode_payload, decoded
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Wish
-from musterd.web.api.jobs import control, delete_job, id_of, make_job, wanted_job
+from musterd.web.api.jobs import (
+    check_webhook,
+    control,
+    delete_job,
+    existing_job,
+    id_of,
+    make_job,
+    wanted_job,
+)
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
 from musterd.web.pages.jobs import BulkRequest, Filter, question, unfinished
@@ -53,6 +62,33 @@ def job_action(action: Action) -> Handler:
         return redirect(frame_of(call).at(f"/ui/jobs/{job_id}", did=did))
 
     return handler
+
+
+async def run_again(call: Call) -> Response:
+    """Makes a job like this one, and leads to it."""
+    call, _ = await _read_call(call)
+    record = await existing_job(call)
+    job = await wanted_job(call, _like(call, record))
+    check_webhook(job, call.tenant.webhooks)
+    made = await make_job(call.tenant.engine, job)
+    call.request.scope[AUDITED] |= {"action": "enqueue", "jobs": [made.id]}
+    return redirect(frame_of(call).at(f"/ui/jobs/{made.id}"))
+
+
+def _like(call: Call, record: JobRecord) -> dict[str, object]:
+    """The options of a job but for its key and its times; a webhook only if it is its own."""
+    kind = call.tenant.catalog().get(record.kind)
+    of_others = (kind and kind.webhook, call.site.deps.node.settings.webhooks.url)
+    hook = record.webhook and record.webhook.url
+    most = record.max_attempts and record.max_attempts - record.forgiven
+    return {
+        "kind": record.kind,
+        "payload": decoded(record.payload),
+        "priority": record.priority,
+        "target": record.target,
+        "max_attempts": most,
+        "webhook": None if hook in of_others else hook,
+    }
 
 
 async def delete(call: Call) -> Response:

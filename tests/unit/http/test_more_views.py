@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from musterd.config.credentials import BearerToken
 from musterd.store.events import Event
 from musterd.store.jobs import JobFilter, NewJob
-from musterd.store.lifecycle import JobState
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.nodes import Kinds, KnownKind, NodeRecord
 from musterd.store.outbox import MessageRecord, WebhookState
 from musterd.store.overview import OverviewJob
@@ -199,6 +200,30 @@ async def test_each_view_answers() -> None:
             assert answer.status == 200
             assert f"<h1>{path.capitalize()}</h1>" in answer.text
     assert LOOKED <= 1_000
+
+
+async def test_a_job_that_has_ended_well_is_run_again_as_a_new_one() -> None:
+    async with serving() as web:
+        hook = "https://shop.example/done"
+        options: dict[str, Any] = {"payload": '{"month": 7}', "target": "a", "priority": 3}
+        first = NewJob("report", **options, dedup_key="k", max_attempts=4, webhook=hook)
+        await web.engine.jobs.enqueue([first, NewJob("urgent")])
+        browser = Browser(web.address)
+        assert "/ui/jobs/1/again" not in (await browser.get("/ui/jobs/1")).text
+        for action in (Action.PAUSE, Action.RESUME, Action.CANCEL):
+            await web.engine.control.apply(action, 1)
+        await web.engine.control.apply(Action.CANCEL, 2)
+        assert "Run again" in (await browser.get("/ui/jobs/1")).text
+        answer = await browser.send("/ui/jobs/1/again", {})
+        assert (answer.status, answer.headers["location"]) == (303, "/ui/jobs/3")
+        await browser.send("/ui/jobs/2/again", {})
+        plain, made = await web.engine.jobs.find(JobFilter(limit=2))
+        assert (made.kind, json.loads(made.payload), made.target) == ("report", {"month": 7}, "a")
+        assert (made.priority, made.max_attempts, made.dedup_key) == (3, 4, None)
+        assert made.webhook is not None
+        assert made.webhook.url == hook
+        assert (plain.kind, plain.priority, plain.webhook) == ("urgent", 0, None)
+        assert (await browser.send("/ui/jobs/9/again", {})).status == 404
 
 
 async def test_a_job_is_enqueued_by_a_form() -> None:
