@@ -86,8 +86,10 @@ class EventLog(Protocol):
         """
         ...
 
-    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
-        """What has been put in order behind a position, at most `READ_AT_ONCE` rows of it."""
+    async def read(
+        self, after: int, which: EventFilter = ALL_EVENTS, *, rows_max: int = READ_AT_ONCE
+    ) -> EventPage:
+        """What has been put in order behind a position, at most so many rows of it."""
         ...
 
     async def bounds(self) -> EventBounds: ...

@@ -1,4 +1,6 @@
-"""The decisions of supervisors as a store keeps them: runs of like ones, one row each. Pure."""
+"""The decisions of supervisors as a store keeps them: runs of like ones, one row each; beside them
+the hours in which they were compared with the model. Pure.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.compared_hours import ComparedHour
 from musterd.store.words import moment_of, time_text
 
 # What a decision says besides its time, in the order of the store's columns. `manager.node.status`
@@ -65,8 +68,20 @@ class ScalingJournal(Protocol):
         """
         ...
 
+    async def write_hour(self, hour: ComparedHour) -> None:
+        """Adds it; the first one stays where two nodes have compared the same hour."""
+        ...
+
+    async def hours(
+        self, since: datetime | None, until: datetime | None, limit: int
+    ) -> list[ComparedHour]:
+        """The newest hours, as `read` gives runs."""
+        ...
+
     async def forget(self, age_seconds: float, batch: int) -> int:
-        """Deletes runs that ended longer ago than this, at most so many; gives how many."""
+        """Deletes runs and hours that ended longer ago than this, at most so many of each; gives
+        how many.
+        """
         ...
 
 

@@ -12,6 +12,7 @@ import attrs
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
 from musterd.console.output import Columns, table_of
+from musterd.console.simulate.confidence import Confidence, confidence_sentence
 from musterd.console.simulate.showing import trace_lines, trace_object
 from musterd.manager.scaling.model.figures import (
     PLACES,
@@ -68,7 +69,7 @@ class Candidate:
 class Advice:
     """`useful_most`: a larger crew would not shorten waits; None = not found in time. `latency`:
     the recommended counts under that policy, with the aim as promise; None = it is the policy, or
-    the aim is no promise.
+    the aim is no promise. `confidence` None = the jobs are of another store.
     """
 
     aim: Aim
@@ -79,6 +80,12 @@ class Advice:
     useful_most: int | None
     simulations: int
     latency: Candidate | None = None
+    confidence: Confidence | None = None
+
+    @property
+    def proposed_wait_seconds(self) -> float:
+        best = self.latency if self.latency is not None and self.prefers_latency else None
+        return (best or self.recommended).wait_seconds
 
     @property
     def prefers_latency(self) -> bool:
@@ -243,6 +250,7 @@ def advice_object(
         "candidates": [_candidate_object(one) for one in advice.candidates],
         "no_gain_beyond": advice.useful_most,
         "latency": None if advice.latency is None else _candidate_object(advice.latency),
+        "confidence": None if advice.confidence is None else attrs.asdict(advice.confidence),
         "simulations": advice.simulations,
         "settings": "\n".join(settings_lines(advice, tenant)),
         "summary": " ".join(summary_lines(advice, settings)),
@@ -301,6 +309,8 @@ def summary_lines(advice: Advice, settings: ModelSettings) -> Iterator[str]:
             f"With the policy latency: {_quantile_name(advice)} wait {wait}, worker-seconds"
             f" {_cost(advice.recommended)} -> {_cost(advice.latency)}."
         )
+    if advice.confidence is not None:
+        yield confidence_sentence(advice.confidence, advice.proposed_wait_seconds)
     yield NOT_TRIED
 
 

@@ -18,6 +18,7 @@ from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb, seconds_option
 from musterd.console.completers import complete_settings
 from musterd.console.output import Complaint, Exit, bars, complain, live_line
+from musterd.console.simulate.confidence import confidence_of
 from musterd.console.simulate.csv_trace import (
     FIELDS,
     InvalidTrace,
@@ -36,26 +37,26 @@ from musterd.console.simulate.tuning import tune as search
 from musterd.console.verbs.events import (
     Since,
     batches_of,
-    order_all,
-    pages_between,
     position_since,
     read_since,
     source_option,
 )
 from musterd.manager.scaling.candidate import candidate_of
 from musterd.manager.scaling.model.figures import Figures, figures_object, figures_of, waits_of
-from musterd.manager.scaling.model.reading import TraceReader
+from musterd.manager.scaling.model.reading import TRACED, TraceReader
 from musterd.manager.scaling.model.settings import ModelSettings, model_settings
 from musterd.manager.scaling.model.simulation import Run
 from musterd.manager.scaling.model.simulation import simulate as run_trace
 from musterd.manager.scaling.model.trace import Trace
 from musterd.store.engine import Engine
-from musterd.store.events import Event, EventFilter
+from musterd.store.event_pages import order_all, pages_between
+from musterd.store.events import Event
 from musterd.store.opening import in_store
 from musterd.store.words import count_text, duration_text, table
 
 NODES_MAX = 100
 JOURNAL_ROWS_MAX = 10_000  # the latest
+HOURS_MAX = 336  # the latest: two weeks of them
 
 
 def trace_options(verb: F) -> F:
@@ -149,7 +150,7 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 
     Simulates the jobs of the log with different counts, as `musterd simulate` does, and recommends
     those that meet the aim (this share of the jobs waits no longer than --wait) at the fewest
-    worker-seconds. Changes nothing.
+    worker-seconds. Says how far the model was off in past hours. Changes nothing.
     """
     settings = cli.of_tenant(cli.load().settings)
     asked, model = where.pop("nodes"), known_of(settings)
@@ -161,6 +162,9 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
             line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
 
         advice = search(trace, model, Aim(quantile, wait_seconds), progress)
+    if where["source"] is None:
+        hours = in_store(settings, lambda engine: engine.journal.hours(None, None, HOURS_MAX))
+        advice = attrs.evolve(advice, confidence=confidence_of(hours))
     cli.show(
         [advice_object(advice, trace, model, settings.tenant)],
         lambda: advice_lines(advice, trace, model, settings.tenant),
@@ -205,12 +209,10 @@ def read_trace(
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
-    which = EventFilter(types=frozenset({"job", "worker", "node", "scale"}))
-
     async def work(engine: Engine) -> None:
         newest = await order_all(engine.events)
         start = await position_since(engine, since, newest)
-        async for page in pages_between(engine.events, which, start, newest):
+        async for page in pages_between(engine.events, TRACED, start, newest):
             reader.take(page)
             if reader.is_full:
                 return

@@ -19,7 +19,7 @@ from musterd.console.command import DAEMON_SECTIONS, CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.output import Complaint, Exit, LiveLine, live_line
 from musterd.console.verbs.config import difference_lines
-from musterd.console.verbs.events import order_all, pages_between
+from musterd.store.event_pages import order_all, pages_between
 from musterd.store.events import EventFilter, EventLog
 from musterd.store.opening import engine_for, in_store
 from musterd.store.words import plural

@@ -23,8 +23,9 @@ from musterd.console.command import (
 from musterd.console.output import Complaint, Exit, StoreAwayNotice, coloured, print_json, say
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
+from musterd.store.event_pages import order_all, pages_between, position_at
 from musterd.store.event_types import event_object, event_type, event_words
-from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
+from musterd.store.events import Event, EventFilter, EventLog, EventPage
 from musterd.store.opening import in_store
 from musterd.store.times import AGO, delay_of, past_of
 from musterd.store.words import one_line, time_text
@@ -153,16 +154,6 @@ LOOK_SECONDS = 0.2
 AWAY_SECONDS = 1.0
 
 
-async def order_all(log: EventLog) -> int:
-    """Orders all existing drafts; returns the newest position."""
-    newest = await log.order()
-    grown = ORDERED_AT_ONCE
-    while grown >= ORDERED_AT_ONCE:
-        before, newest = newest, await log.order()
-        grown = newest - before
-    return newest
-
-
 async def newest_events(
     log: EventLog, which: EventFilter, limit: int, newest: int
 ) -> Sequence[Event]:
@@ -180,31 +171,6 @@ async def newest_events(
         if start == 0:
             break
     return list(found)
-
-
-async def pages_between(
-    log: EventLog, which: EventFilter, start: int, end: int
-) -> AsyncGenerator[Sequence[Event]]:
-    """Pages of events after `start`, up to `end`."""
-    while start < end:
-        page = await log.read(start, which)
-        yield [one for one in page.events if one.id <= end]
-        if not page.more:
-            return
-        start = page.position
-
-
-async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
-    """A position before everything that happened since `moment`."""
-    low, high = max((await log.bounds()).oldest - 1, 0), newest
-    while low < high:
-        middle = (low + high) // 2
-        page = await log.read(middle)
-        if page.events and page.events[0].at < moment:
-            low = page.events[0].id
-        else:
-            high = middle
-    return low
 
 
 async def events_to_come(

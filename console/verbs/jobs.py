@@ -31,10 +31,11 @@ from musterd.console.output import (
     say,
     table_of,
 )
-from musterd.console.verbs.events import events_to_come, order_all, position_at, show_events
+from musterd.console.verbs.events import events_to_come, show_events
 from musterd.console.verbs.job_log import LogReader, LogShower, in_order, show_log
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
+from musterd.store.event_pages import order_all, position_at
 from musterd.store.events import EventFilter
 from musterd.store.job_log import LogLine
 from musterd.store.jobs import JobFilter, JobRecord

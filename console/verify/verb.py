@@ -16,7 +16,6 @@ from musterd.console.output import Exit
 from musterd.console.verbs.events import (
     Since,
     batches_of,
-    order_all,
     position_since,
     read_since,
     source_option,
@@ -24,6 +23,7 @@ from musterd.console.verbs.events import (
 from musterd.console.verify.judge import Judge, StateAndAttempt, verdict_lines, verdict_object
 from musterd.console.verify.rules import TYPES, Rule
 from musterd.store.engine import Engine
+from musterd.store.event_pages import order_all
 from musterd.store.events import ROWS_AT_ONCE, AuditRow, Draft
 from musterd.store.lifecycle import JobState
 from musterd.store.opening import in_store

@@ -212,12 +212,20 @@ class Metrics:
         if number is not None:
             self._queue.nodes[tenant] = number
 
+    def model_error(self, ratio: float | None, tenant: str = DEFAULT_TENANT) -> None:
+        """In the last hour; None = unknown."""
+        if ratio is None:
+            self._model_error.remove_by_labels({"tenant": tenant})
+        else:
+            self._model_error.labels(tenant=tenant).set(ratio)
+
     def forget(self, tenant: str) -> None:
         """Drops the series of a tenant that is no longer served."""
         self._jobs.forget(tenant)
         self.counts(None, tenant)
         self.unknown_kinds(None, tenant)
         self.nodes_desired(None, tenant)
+        self.model_error(None, tenant)
         self._wishes.pop(tenant, None)
         self._slack.remove_by_labels({"tenant": tenant})
         self._desired_candidate.remove_by_labels({"tenant": tenant})
@@ -266,6 +274,11 @@ class Metrics:
         self._slack = make.gauge(
             "promise_slack_seconds",
             "What is left of the promise of the worst waiting job; below 0 it is broken.",
+            "tenant",
+        )
+        self._model_error = make.gauge(
+            "model_error_ratio",
+            "By how much of the real p95 of waits the model's was off in the last hour.",
             "tenant",
         )
         self._decisions = make.counter("scale_decisions", "Scaling decisions.", "direction")

@@ -196,7 +196,7 @@ class Daemon:
                 plan.node, self._id, lambda: self._reloader.configured, plan.rng, plan.metrics,
                 tenant_log(plan.log, own.tenant), plan.boottime, plan.wall_clock,
                 post=plan.post, own_port=plan.own_port, load=plan.load,
-                machine=plan.machine, tracing=plan.tracing,
+                machine=plan.machine, tracing=plan.tracing, compute=plan.compute,
             )
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ import attrs
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes
 from musterd.config.settings import LiveSettings, Settings
+from musterd.manager.duties.small_steps import InSmallSteps, in_small_steps
 from musterd.manager.log import Log
 from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.machine import read_machine
@@ -51,6 +52,7 @@ class TenancyDeps:
     load: Callable[[], float | None] = machine_load
     machine: Callable[[], Machine] = read_machine
     tracing: Tracing | None = None  # None = off
+    compute: InSmallSteps = in_small_steps  # what takes long, where the loop does not wait for it
 
     @property
     def tenant(self) -> str:
@@ -85,4 +87,5 @@ class DaemonDeps:
     machine: Callable[[], Machine] = read_machine
     abandon: Callable[[int], None] = end_process  # work goes on that nothing else can end
     tracing: Tracing | None = None
+    compute: InSmallSteps = in_small_steps
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

@@ -17,6 +17,7 @@ from musterd.manager.duties.duty import (
     EVENTS,
     FILE,
     METRICS,
+    MODEL,
     REAPING,
     REST_AFTER_SECONDS,
     RETENTION,
@@ -27,6 +28,8 @@ from musterd.manager.duties.duty import (
 )
 from musterd.manager.duties.file_check import FileCheck
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
+from musterd.manager.duties.past_hours import LOOK_SECONDS as HOUR_LOOK_SECONDS
+from musterd.manager.duties.past_hours import PastHours
 from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
@@ -118,6 +121,10 @@ class TenantDuties:
             node_events.clock,
         )  # fmt: skip
         self._file_check = FileCheck(engine.health, settings, deps.boottime, deps.log)
+        self._past_hours = PastHours(
+            deps.tenant, engine, settings, catalog, deps.wall_clock, deps.compute,
+            partial(deps.metrics.model_error, tenant=deps.tenant), deps.log,
+        )  # fmt: skip
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self.leading = self._make_leading()
@@ -150,6 +157,7 @@ class TenantDuties:
         could = {
             SCHEDULES: self._has_schedules,
             METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
+            MODEL: self._past_hours.is_on,
             FILE: is_file(self._deps.engine.where),
         }
         return {name: duty for name, duty in self._all.items() if could.get(name, True)}
@@ -176,6 +184,7 @@ class TenantDuties:
             Duty(EVENTS, events.trim, events.trim_seconds, lambda: TRIMMED_ROWS, events.wait),
             Duty(FILE, self._file_check.run, self._file_check.look_seconds),
             Duty(METRICS, self._refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
+            Duty(MODEL, self._past_hours.run, lambda: HOUR_LOOK_SECONDS),
             Duty(REAPING, reaper.run, reap_seconds, reap_batch, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
             Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, lambda: SLOTS_A_ROUND, keeper.wait),
@@ -236,6 +245,8 @@ class TenantDuties:
             self._deps.metrics.nodes_desired(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.health.forget()
+        if duty == MODEL:
+            self._past_hours.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:
         """Only one node exports them; unknown counts are removed."""

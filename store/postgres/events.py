@@ -48,8 +48,11 @@ class PostgresEvents:
         newest: int = (await self._run("order_events", {"batch": ORDERED_AT_ONCE}))[0][0]
         return newest
 
-    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
-        *found, end = await self._run("read_events", _wanted(after, which))
+    async def read(
+        self, after: int, which: EventFilter = ALL_EVENTS, *, rows_max: int = READ_AT_ONCE
+    ) -> EventPage:
+        wanted = {**_wanted(after, which), "bound": rows_max}
+        *found, end = await self._run("read_events", wanted)
         looked_to, newest = end[0], end[4][0]
         position = max(after, newest if looked_to is None else looked_to)
         events = [
@@ -70,7 +73,6 @@ class PostgresEvents:
 def _wanted(after: int, which: EventFilter) -> dict[str, Any]:
     return {
         "after": after,
-        "bound": READ_AT_ONCE,
         "events": PAGE_EVENTS_MAX,
         "types": texts(which.types) if which.types else None,
         "job_id": which.job_id,

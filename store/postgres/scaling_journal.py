@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
+from musterd.store.compared_hours import ComparedHour, columns_of, first_hour, hour_of
 from musterd.store.postgres.statements import Execute, Row, Run
 from musterd.store.scaling_journal import READ_MAX, JournalRun, fields_of, first_at
 
@@ -31,9 +32,20 @@ class PostgresScalingJournal:
         found = await self._run("read_journal", params)
         return [_run(row) for row in reversed(found)]
 
+    async def write_hour(self, hour: ComparedHour) -> None:
+        await self._execute("write_hour", {"at": hour.at, **columns_of(hour)})
+
+    async def hours(
+        self, since: datetime | None, until: datetime | None, limit: int
+    ) -> list[ComparedHour]:
+        span = {"first": first_hour(since), "until": until, "count": min(limit, READ_MAX)}
+        found = await self._run("read_hours", span)
+        return [hour_of(at, values) for at, *values in reversed(found)]
+
     async def forget(self, age_seconds: float, batch: int) -> int:
         params = {"age_seconds": age_seconds, "batch": batch}
-        return await self._execute("forget_journal", params)
+        hours = await self._execute("forget_hours", params)
+        return hours + await self._execute("forget_journal", params)
 
 
 def _run(row: Row) -> JournalRun:

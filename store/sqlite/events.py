@@ -40,13 +40,19 @@ def newest(database: Database) -> int:
         return _newest(database)
 
 
-def read(database: Database, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
+def read(
+    database: Database,
+    after: int,
+    which: EventFilter = ALL_EVENTS,
+    *,
+    rows_max: int = READ_AT_ONCE,
+) -> EventPage:
     events: list[Event] = []
     looked_at = 0
     with database.reading("reading events"):
         newest = _newest(database)
         position = max(after, newest)
-        for row in database.execute("read_events", {"after": after, "count": READ_AT_ONCE}):
+        for row in database.execute("read_events", {"after": after, "count": rows_max}):
             position, size = row[0], row[3]
             skipped = max(after - (position - size), 0)
             if wants_type(which, row[2]):

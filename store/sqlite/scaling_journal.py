@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
 
+from musterd.store.compared_hours import ComparedHour, columns_of, first_hour, hour_of
 from musterd.store.scaling_journal import READ_MAX, JournalRun, fields_of, first_at
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database, Part, called
@@ -36,10 +37,31 @@ def read(
     return [_run(row) for row in reversed(found)]
 
 
+def write_hour(database: Database, hour: ComparedHour) -> None:
+    with database.writing("writing a compared hour"):
+        database.execute("write_hour", {"at": rows.stamp(hour.at), **columns_of(hour)})
+
+
+def hours(
+    database: Database, since: datetime | None, until: datetime | None, limit: int
+) -> list[ComparedHour]:
+    span = {
+        "first": _stamp(first_hour(since)),
+        "until": _stamp(until),
+        "count": min(limit, READ_MAX),
+    }
+    with database.reading("reading compared hours"):
+        found = database.rows("read_hours", span)
+    return [hour_of(rows.moment_at(at), values) for at, *values in reversed(found)]
+
+
 def forget(database: Database, age_seconds: float, batch: int) -> int:
     with database.writing("forgetting decisions") as now:
         params = {"before": now - rows.microseconds(age_seconds), "batch": batch}
-        return database.execute("forget_journal", params).rowcount
+        forgotten = (
+            database.execute(name, params).rowcount for name in ("forget_hours", "forget_journal")
+        )
+        return sum(forgotten)
 
 
 def _stamp(moment: datetime | None) -> int | None:
@@ -62,4 +84,6 @@ class SqliteScalingJournal(Part):
 
     write = called(write)
     read = called(read)
+    write_hour = called(write_hour)
+    hours = called(hours)
     forget = called(forget)

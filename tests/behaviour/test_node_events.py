@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from musterd.console.verbs.events import pages_between
 from musterd.manager.duties.duty import Duty, DutyRun, Tally, serve
 from musterd.manager.events.node_events import TRIMMED_ROWS, WAITING_MAX, EventKeeper
+from musterd.store.event_pages import pages_between
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import Listener, MemoryLog, listening
 from tests.support.stage import Node, Stage, live_settings, until

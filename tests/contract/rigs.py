@@ -153,6 +153,7 @@ class PostgresRig:
         for column in ("acquired_at", "heartbeat_at", "expires_at", "last_run_at"):
             self.raw(f"update duties set {column} = {column} - interval '{seconds} s'")
         self.raw(f"update scaling_journal set at = at {ago}, until = until {ago}")
+        self.raw(f"update compared_hours set at = at {ago}")
         for column in ("started_at", "heartbeat_at"):
             self.raw(f"update nodes set {column} = {column} - interval '{seconds} s'")
 

@@ -27,7 +27,7 @@ LOCKS = re.compile(
 # They lock, and never a job: nodes, counts, endings, the log, decisions, messages. Or they lock
 # jobs by themselves, and wait for nothing.
 OTHERS = {
-    "beat", "fold_counts", "forget_journal", "forget_leftovers", "held_up",
+    "beat", "fold_counts", "forget_hours", "forget_journal", "forget_leftovers", "held_up",
     "resend_webhooks", "settle_webhooks", "take_webhooks", "trim_events",
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line
 from tests.simulation.receiving import Receiver
 from tests.simulation.scheduling import GATE, Between, Gate, outside_of_all
+from tests.support.stage import compute
 
 
 class Place(Ground, Protocol):
@@ -105,6 +106,7 @@ class Process:
             reread=self._reread,
             post=place.receiver.post,
             load=lambda: 0.5,
+            compute=compute,
             abandon=lambda _status: self.leave_behind(),
         )
 

@@ -85,10 +85,12 @@ class MemoryLog:
         self.drafts.clear()
         return self.newest
 
-    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
+    async def read(
+        self, after: int, which: EventFilter = ALL_EVENTS, *, rows_max: int = READ_AT_ONCE
+    ) -> EventPage:
         await self._called()
         found = [one for one in self.events if one.id > after]
-        page = found[:READ_AT_ONCE]
+        page = found[:rows_max]
         more = len(found) > len(page)
         position = page[-1].id if more else max(after, self.newest)
         return EventPage([one for one in page if fits(one, which)], position, more)

@@ -33,6 +33,7 @@ def tell_everything(metrics: Metrics, tenant: str = DEFAULT_TENANT) -> None:
     metrics.counts(Counts({}, 0, 0, 0.0, None, None), tenant)
     metrics.unknown_kinds(0, tenant)
     metrics.nodes_desired(0, tenant)
+    metrics.model_error(0.1, tenant)
     metrics.claimed("report", [0.1])
     metrics.promised("report", [0.1], 1.0)
     metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)], tenant)

@@ -14,12 +14,13 @@ import attrs
 from musterd.manager.scaling.guard import GuardLimit
 from musterd.manager.scaling.model.between import TimesBetween
 from musterd.manager.scaling.model.trace import NONE, LeftOut, Trace
-from musterd.store.events import Event
+from musterd.store.events import Event, EventFilter
 from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import moment_of
 
 ATTEMPTS_MAX = 1_000_000
 LIVING_MAX = 1_000_000  # jobs that wait or run at the same time
+TRACED = EventFilter(types=frozenset({"job", "worker", "node", "scale"}))  # what is read
 
 WorkerKey = tuple[str, str]  # a node, and one of its workers
 

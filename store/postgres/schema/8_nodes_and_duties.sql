@@ -199,3 +199,13 @@ create table {schema}.scaling_journal (
     primary key (at, node_id),
     constraint a_run_has_a_tick_at_each_end check (ticks >= 1 and until >= at)
 );
+
+-- Hours of the past beside the model: how long jobs waited as it was, and as the model has it.
+create table {schema}.compared_hours (
+    at       timestamptz primary key,  -- when it began
+    seconds  float8 not null,          -- so much of its end was compared
+    attempts integer not null,
+    skipped  text,                     -- why nothing was
+    was      jsonb,
+    present  jsonb                     -- with the settings that were in force
+);

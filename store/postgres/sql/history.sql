@@ -1,4 +1,4 @@
--- The past: of the queue, in steps, and of the supervisors' decisions, runs of like ones as one row.
+-- The past: of the queue, in steps, and of decisions, runs of like ones as one row, with the hours beside the model.
 
 -- add_history: adds what became of jobs to the rows of the step that has just ended, of each length, and marks; gives the store's time
 -- Told within a step's first half, it belongs to the step before: nodes tell when a step is over. All nodes write rows in one order.
@@ -101,4 +101,20 @@ delete from {schema}.scaling_journal where (at, node_id) in (
     select at, node_id from {schema}.scaling_journal
     where at < clock_timestamp() - make_interval(secs => %(age_seconds)s)
       and until < clock_timestamp() - make_interval(secs => %(age_seconds)s)
+    order by at limit %(batch)s for update skip locked)
+
+-- write_hour: adds an hour, if nobody has compared it
+insert into {schema}.compared_hours (at, seconds, attempts, skipped, was, present)
+values (%(at)s::timestamptz, %(seconds)s, %(attempts)s, %(skipped)s, %(was)s::jsonb, %(present)s::jsonb)
+on conflict (at) do nothing
+
+-- read_hours: the newest hours that touch a stretch of time, the newest first
+select at, seconds, attempts, skipped, was::text, present::text from {schema}.compared_hours
+where at > coalesce(%(first)s::timestamptz, '-infinity') and at <= coalesce(%(until)s::timestamptz, 'infinity')
+order by at desc limit %(count)s
+
+-- forget_hours: deletes hours that ended before this, the oldest first
+delete from {schema}.compared_hours where at in (
+    select at from {schema}.compared_hours
+    where at < clock_timestamp() - make_interval(hours => 1, secs => %(age_seconds)s)
     order by at limit %(batch)s for update skip locked)

@@ -138,3 +138,13 @@ create table scaling_journal (
   primary key (at, node_id),
   constraint a_run_has_a_tick_at_each_end check (ticks >= 1 and until >= at)
 ) without rowid;
+
+-- Hours of the past beside the model: how long jobs waited as it was, and as the model has it.
+create table compared_hours (
+  at integer primary key, -- when it began
+  seconds real not null, -- so much of its end was compared
+  attempts integer not null,
+  skipped text, -- why nothing was
+  was text check (was is null or json_valid(was)),
+  present text check (present is null or json_valid(present)) -- with the settings that were in force
+);

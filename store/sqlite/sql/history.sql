@@ -1,4 +1,4 @@
--- The past: of the queue, in steps, and of the supervisor's decisions, runs of like ones as one row.
+-- The past: of the queue, in steps, and of decisions, runs of like ones as one row, with the hours beside the model.
 
 -- kind_row: what became of jobs of a kind within a step, as far as it was told
 select kind, succeeded, failed, canceled, retried, waits, runs from history_kinds
@@ -76,3 +76,16 @@ order by at desc, node_id limit :count
 -- forget_journal: deletes runs that ended before this, the oldest first
 delete from scaling_journal where (at, node_id) in (
   select at, node_id from scaling_journal where at < :before and until < :before order by at limit :batch)
+
+-- write_hour: adds an hour, if nobody has compared it
+insert or ignore into compared_hours (at, seconds, attempts, skipped, was, present)
+values (:at, :seconds, :attempts, :skipped, :was, :present)
+
+-- read_hours: the newest hours that touch a stretch of time, the newest first
+select at, seconds, attempts, skipped, was, present from compared_hours
+where at > coalesce(:first, -9223372036854775808) and at <= coalesce(:until, 9223372036854775807)
+order by at desc limit :count
+
+-- forget_hours: deletes hours that ended before this, the oldest first
+delete from compared_hours where at in (
+  select at from compared_hours where at < :before - 3600000000 order by at limit :batch)
