@@ -31,8 +31,8 @@ class HourFigures:
 @attrs.frozen
 class ComparedHour:
     """`seconds` of it were compared, up to its end, with so many attempts. `was` is what the log
-    says, `present` what the model makes of it with the settings that were in force. `skipped`: why
-    nothing was compared.
+    says, `present` what the model makes of it with the settings that were in force, `candidate`
+    with those of [scaling.candidate], if there was one. `skipped`: why nothing was compared.
     """
 
     at: datetime  # when it began
@@ -40,6 +40,7 @@ class ComparedHour:
     attempts: int = 0
     was: HourFigures | None = None
     present: HourFigures | None = None
+    candidate: HourFigures | None = None
     skipped: str | None = None
 
     @property
@@ -52,17 +53,13 @@ class ComparedHour:
 
 def error_ratio(real_seconds: float, model_seconds: float) -> float:
     """By how much of the real wait the model's is off; 0.1 is a tenth, or 50 ms of a short wait."""
-    return abs(model_seconds - real_seconds) / max(real_seconds, SMALL_WAIT_SECONDS)
+    off_seconds = abs(model_seconds - real_seconds)
+    return round(off_seconds / max(real_seconds, SMALL_WAIT_SECONDS), PLACES)
 
 
 def hour_object(hour: ComparedHour) -> dict[str, Any]:
     """The hour as programs see it."""
-    ratio = hour.error_ratio
-    return {
-        **attrs.asdict(hour),
-        "at": time_text(hour.at),
-        "error_ratio": None if ratio is None else round(ratio, PLACES),
-    }
+    return {**attrs.asdict(hour), "at": time_text(hour.at), "error_ratio": hour.error_ratio}
 
 
 def first_hour(since: datetime | None) -> datetime | None:
@@ -72,7 +69,7 @@ def first_hour(since: datetime | None) -> datetime | None:
     return since - HOUR
 
 
-COLUMNS = ("was", "present")  # those with figures
+COLUMNS = ("was", "present", "candidate")  # those with figures
 
 
 def columns_of(hour: ComparedHour) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
-from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog
+from musterd.store.events import ORDERED_AT_ONCE, READ_AT_ONCE, Event, EventFilter, EventLog
 
 
 async def order_all(log: EventLog) -> int:
@@ -19,11 +19,11 @@ async def order_all(log: EventLog) -> int:
 
 
 async def pages_between(
-    log: EventLog, which: EventFilter, start: int, end: int
+    log: EventLog, which: EventFilter, start: int, end: int, *, rows_max: int = READ_AT_ONCE
 ) -> AsyncGenerator[Sequence[Event]]:
     """Pages of events after `start`, up to `end`."""
     while start < end:
-        page = await log.read(start, which)
+        page = await log.read(start, which, rows_max=rows_max)
         yield [one for one in page.events if one.id <= end]
         if not page.more:
             return

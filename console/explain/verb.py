@@ -14,12 +14,16 @@ from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb, moment_option
 from musterd.console.completers import complete_settings
 from musterd.console.explain.anew import KEPT, Anew, decide_anew, history_seconds, proposed
+from musterd.console.explain.hours import hour_sentences
 from musterd.console.explain.sentences import anew_sentences, head, sentences, since_then
 from musterd.console.output import Complaint, Exit
 from musterd.console.verbs.scaling import SHOWN_MAX, read_journal
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.manager.scaling.journal import MICROSECOND, decision_of, unpacked
 from musterd.manager.scaling.supervisor import policy_of
+from musterd.store.compared_hours import ComparedHour, hour_object
+from musterd.store.errors import StoreUnavailable
+from musterd.store.opening import in_store
 from musterd.store.scaling_journal import FIRST, JournalRun, run_object
 from musterd.store.words import time_text
 
@@ -53,7 +57,8 @@ def explain(cli: CommandLine, at: datetime | None, given: tuple[str, ...]) -> No
     """Explain a past decision on the crew's size.
 
     Says what was seen, wished, limited and done, on each node that decided then, and what would
-    have been otherwise with [scaling.candidate] or with --with. Exits 3 if no decision is kept.
+    have been otherwise with [scaling.candidate] or with --with; and how long the jobs of that hour
+    waited, beside what the model makes of it. Exits 3 if no decision is kept.
     """
     settings = cli.of_tenant(cli.load().settings)
     proposal = _proposal(cli, settings, given) if given else None
@@ -63,15 +68,30 @@ def explain(cli: CommandLine, at: datetime | None, given: tuple[str, ...]) -> No
         days = f"{settings.scaling.journal_days:g}"
         advice = f"[scaling] journal_days = {days}: `musterd scaling` shows what is there"
         raise Complaint(Exit.UNKNOWN, f"no decision{when} is kept", advice)
-    found = [_explained(settings, run, at, proposal) for run in runs]
-    cli.show(found, lambda: _lines(found))
+    hour = _hour_at(settings, at)
+    shown = {"hour": None if hour is None else hour_object(hour)}
+    found = [_explained(settings, run, at, proposal) | shown for run in runs]
+    cli.show(found, lambda: _lines(found, hour))
 
 
-def _lines(found: Sequence[dict[str, Any]]) -> list[str]:
+def _lines(found: Sequence[dict[str, Any]], hour: ComparedHour | None) -> list[str]:
     lines: list[str] = []
     for one in found:
         lines += ["", one["head"], *(f"  {said}" for said in one["sentences"])]
+    if hour is not None:
+        lines += ["", *hour_sentences(hour)]
     return lines[1:]
+
+
+def _hour_at(settings: Settings, at: datetime | None) -> ComparedHour | None:
+    """The one that was under way, or the newest, if it was compared. A daemon that knows what it
+    decided is worth hearing while its store is away.
+    """
+    try:
+        found = in_store(settings, lambda engine: engine.journal.hours(at, at, 1))
+    except StoreUnavailable:
+        return None
+    return next(iter(found), None)
 
 
 def _runs_at(settings: Settings, at: datetime | None) -> Sequence[JournalRun]:

@@ -19,7 +19,6 @@ from musterd.store.waiting import Backoff
 
 EVENTS = "events"
 METRICS = "metrics"
-MODEL = "model"
 REAPING = "reaping"
 RETENTION = "retention"
 SCHEDULES = "schedules"
@@ -27,7 +26,7 @@ STATISTICS = "statistics"
 WEBHOOKS = "webhooks"
 FILE = "file"  # only embedded stores have it
 
-DUTIES = (EVENTS, METRICS, MODEL, REAPING, RETENTION, SCHEDULES, STATISTICS, WEBHOOKS)
+DUTIES = (EVENTS, METRICS, REAPING, RETENTION, SCHEDULES, STATISTICS, WEBHOOKS)
 
 
 NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn

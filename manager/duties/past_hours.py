@@ -1,11 +1,12 @@
-"""The duty of comparing each hour with the model once it is over, and so of knowing how far
-simulations may be trusted.
+"""A part of the duty of statistics. Each hour is compared with the model once it is over: how far
+simulations may be trusted, and what the candidate would have made of that hour.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
@@ -14,8 +15,10 @@ import trio
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.settings import LiveSettings
+from musterd.manager.duties.duty import STATISTICS
 from musterd.manager.duties.small_steps import InSmallSteps
-from musterd.manager.log import Log, event
+from musterd.manager.log import Log, event, extra
+from musterd.manager.scaling.candidate import candidate_of
 from musterd.manager.scaling.guard import is_on as is_guarding
 from musterd.manager.scaling.model.past_hour import (
     ATTEMPTS_MAX,
@@ -31,15 +34,15 @@ from musterd.manager.scaling.model.reading import TRACED, TraceReader
 from musterd.manager.scaling.model.settings import ModelSettings, model_settings
 from musterd.store.compared_hours import ComparedHour
 from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
 from musterd.store.event_pages import order_all, pages_between, position_at
 from musterd.store.history import STEP_SECONDS
 from musterd.store.scaling_journal import JournalRun
 
-LOOK_SECONDS = 60.0  # between two looks at whether it is time, which ask the store nothing
 LATE_SECONDS = 60.0  # after its end an hour is read: all that happened in it is in the log
-SPREAD_SECONDS = 300.0  # and tenants come one after the other
-RUN_SHARE = 0.5  # of the longest run of a duty
-PAGE_PAUSE_SECONDS = 0.05  # to decode a page takes the loop some milliseconds
+SPREAD_SECONDS = 120.0  # and tenants come one after the other
+RUN_SHARE = 0.2  # of the longest run of a duty: what else is done in it has to wait
+PAGE_ROWS, PAGE_PAUSE_SECONDS = 200, 0.02  # a page takes the store and the loop a few milliseconds
 PORTION, PORTION_ROWS_MAX = timedelta(minutes=5), 1_000  # of the journal
 NODES_MAX = 100
 KEEP_HOURS_MIN = 1.5  # of events: an hour, what goes before it, and the time until it is read
@@ -47,7 +50,7 @@ KEEP_HOURS_MIN = 1.5  # of events: an hour, what goes before it, and the time un
 
 @attrs.define(eq=False)
 class PastHours:
-    """Owned by its tenant. Each node knows for itself since when its settings are in force: one
+    """Owned by a tenancy. Each node knows for itself since when its settings are in force: one
     that does not hold the duty takes each reload for a change. `publish` takes the model's error in
     the last hour; None = that is not known.
     """
@@ -69,40 +72,43 @@ class PastHours:
         self.settings.subscribe(self._settings_changed)
 
     @property
-    def is_on(self) -> bool:
+    def _is_on(self) -> bool:
         """Whether there is a log to compare with, and a journal to write to."""
         settings = self.settings.now
         return settings.scaling.journal_days > 0 and settings.events.keep_hours >= KEEP_HOURS_MIN
 
     def forget(self) -> None:
-        """Another node has the duty."""
+        """Another node has the duty, or nobody compares."""
         self._last = None
         self.publish(None)
 
-    async def run(self) -> int:
-        """Compares the last hour that is over, once; returns how many hours were compared."""
+    async def compare_if_due(self) -> None:
+        """Compares the last hour that is over, once; asks the store nothing until it is over."""
+        if not self._is_on:
+            if self._last is not None:
+                self.forget()
+            return
         if self._model is None:
             self._model = self._present()
         late_seconds = LATE_SECONDS + crc32(self.tenant.encode()) % SPREAD_SECONDS
         now = self.wall_clock() - late_seconds
         until = now - now % HOUR_SECONDS
-        if until == self._last:
-            return 0
-        hour, is_new = await self._known(until), False
-        if hour is None:
-            hour = await self._hour(until)
-            is_new = hour is not None
-        self._last = until
-        self.publish(None if hour is None else hour.error_ratio)
-        return int(is_new)
+        if until != self._last:
+            hour = await self._known(until) or await self._hour(until)
+            self._last = until
+            self.publish(None if hour is None else hour.error_ratio)
 
     def _settings_changed(self) -> None:
         model = self._present()
         if model != self._model:
             self._model, self._since = model, self.wall_clock()
 
-    def _present(self) -> ModelSettings:
-        return model_settings(self.settings.now, self.catalog())
+    def _present(self, nodes: int = 1) -> ModelSettings:
+        return model_settings(self.settings.now, self.catalog(), nodes)
+
+    def _candidate(self, nodes: int) -> ModelSettings | None:
+        settings = candidate_of(self.settings.now)
+        return None if settings is None else model_settings(settings, self.catalog(), nodes)
 
     async def _known(self, until: float) -> ComparedHour | None:
         """The hour, if another node has compared it, or this one before its start."""
@@ -121,8 +127,15 @@ class PastHours:
         if window is not None and unfit is None:
             limit_seconds = self.settings.now.duties.run_limit_seconds * RUN_SHARE
             unfit = f"it took longer than {limit_seconds:g} s"
-            with trio.move_on_after(limit_seconds):
-                hour, unfit = await self._compared(window), None
+            try:
+                with trio.move_on_after(limit_seconds):
+                    hour, unfit = await self._compared(window), None
+            except StoreError:
+                raise
+            except Exception:
+                # The statistics must not suffer from it.
+                self.log.exception("comparing an hour failed", extra=extra(duty=STATISTICS))
+                unfit = "a fault of musterd: its log has the traceback"
         if unfit is not None:
             event(self.log, logging.INFO, "hour not compared with the model", why=unfit)
             hour = ComparedHour(datetime.fromtimestamp(until - HOUR_SECONDS, UTC), skipped=unfit)
@@ -154,14 +167,18 @@ class PastHours:
         newest = await order_all(log)
         since, until = (datetime.fromtimestamp(one, UTC) for one in (window.since, window.until))
         start, end = [await position_at(log, moment, newest) for moment in (since, until)]
-        async for page in pages_between(log, TRACED, start, end):
-            await self.compute(taking(reader, page))
-            await trio.sleep(PAGE_PAUSE_SECONDS)
+        pages = pages_between(log, TRACED, start, end, rows_max=PAGE_ROWS)
+        async with aclosing(pages):
+            async for page in pages:
+                await self.compute(taking(reader, page))
+                await trio.sleep(PAGE_PAUSE_SECONDS)
         if is_guarding(self.settings.now.scaling.guard):
             reader.take_journal(await self._decisions(since, until))
         nodes = sum(one.claims for one in await self.engine.nodes.all())
-        present = attrs.evolve(self._present(), nodes=min(max(1, nodes), NODES_MAX))
-        return await self.compute(compared(reader, present, window))
+        nodes = min(max(1, nodes), NODES_MAX)
+        return await self.compute(
+            compared(reader, self._present(nodes), window, self._candidate(nodes))
+        )
 
     async def _decisions(self, since: datetime, until: datetime) -> Sequence[JournalRun]:
         """In portions, as events are read."""

@@ -13,6 +13,7 @@ from uuid import UUID
 import attrs
 
 from musterd.manager.node.status import Decision
+from musterd.store.compared_hours import ComparedHour
 from musterd.store.scaling_journal import FIELDS, RUN_SPAN_MAX, JournalRun
 
 TOLERANCE_SECONDS = 0.25
@@ -97,14 +98,19 @@ class Period:
 
 @attrs.frozen
 class JournalPage:
-    """Rows of the journal, the oldest first. `earlier_until`: the end of the period that has those
-    before them; None = there are none. `is_whole` False: the store did not answer, these are the
-    latest decisions of one node.
+    """Rows of the journal, the oldest first, and the compared hours of their time. `earlier_until`:
+    the end of the period that has those before them; None = there are none. `is_whole` False: the
+    store did not answer, these are the latest decisions of one node.
     """
 
     runs: Sequence[JournalRun]
     earlier_until: datetime | None = None
     is_whole: bool = True
+    hours: Sequence[ComparedHour] = ()
+
+    def hours_since(self, since: datetime | None) -> datetime | None:
+        """From when on it has the hours of a period that begins then."""
+        return since if self.earlier_until is None else self.runs[0].at
 
 
 def page_of(

@@ -29,6 +29,7 @@ WRITE_SECONDS = 5.0  # between two writes, at least
 AWAY_SECONDS_MAX = 30.0
 WAITING_MAX = 2_000  # runs: half an hour of a store that is away, if no two ticks are alike
 BATCH = 500
+HOURS_MAX = 48  # on a page, the newest
 FINISH_SECONDS = 2.0
 
 
@@ -77,7 +78,10 @@ class JournalWriter:
         if self.settings.now.scaling.journal_days:
             try:
                 asked = period.since, period.until, period.limit + 1
-                return page_of(period, await self.store.read(*asked), self.waiting)
+                page = page_of(period, await self.store.read(*asked), self.waiting)
+                since = page.hours_since(period.since)
+                hours = await self.store.hours(since, period.until, HOURS_MAX)
+                return attrs.evolve(page, hours=hours)
             except StoreError:
                 pass  # the engine has logged it
         await trio.lowlevel.checkpoint()

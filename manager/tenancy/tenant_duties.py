@@ -17,7 +17,6 @@ from musterd.manager.duties.duty import (
     EVENTS,
     FILE,
     METRICS,
-    MODEL,
     REAPING,
     REST_AFTER_SECONDS,
     RETENTION,
@@ -28,7 +27,6 @@ from musterd.manager.duties.duty import (
 )
 from musterd.manager.duties.file_check import FileCheck
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
-from musterd.manager.duties.past_hours import LOOK_SECONDS as HOUR_LOOK_SECONDS
 from musterd.manager.duties.past_hours import PastHours
 from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
@@ -157,7 +155,6 @@ class TenantDuties:
         could = {
             SCHEDULES: self._has_schedules,
             METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
-            MODEL: self._past_hours.is_on,
             FILE: is_file(self._deps.engine.where),
         }
         return {name: duty for name, duty in self._all.items() if could.get(name, True)}
@@ -184,7 +181,6 @@ class TenantDuties:
             Duty(EVENTS, events.trim, events.trim_seconds, lambda: TRIMMED_ROWS, events.wait),
             Duty(FILE, self._file_check.run, self._file_check.look_seconds),
             Duty(METRICS, self._refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
-            Duty(MODEL, self._past_hours.run, lambda: HOUR_LOOK_SECONDS),
             Duty(REAPING, reaper.run, reap_seconds, reap_batch, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
             Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, lambda: SLOTS_A_ROUND, keeper.wait),
@@ -202,6 +198,7 @@ class TenantDuties:
     async def _count(self) -> int:
         folded = await self._deps.engine.duties.fold_counts()
         await self._watch.look_if_due()
+        await self._past_hours.compare_if_due()
         return folded
 
     async def _refresh(self) -> int:
@@ -245,7 +242,7 @@ class TenantDuties:
             self._deps.metrics.nodes_desired(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.health.forget()
-        if duty == MODEL:
+        if duty == STATISTICS:
             self._past_hours.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:

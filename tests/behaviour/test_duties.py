@@ -26,16 +26,7 @@ from tests.support.beats import live_node
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.support.stage import until
 
-NAMES = (
-    "events",
-    "metrics",
-    "model",
-    "reaping",
-    "retention",
-    "schedules",
-    "statistics",
-    "webhooks",
-)
+NAMES = ("events", "metrics", "reaping", "retention", "schedules", "statistics", "webhooks")
 PACE = Pace(lease_seconds=10.0, heartbeat_seconds=2.0)
 PAUSE_SECONDS = 3600.0  # between two signs of life: these nodes tell of theirs once
 EPOCH = 1_800_000_000.0

@@ -17,7 +17,7 @@ async def last_hour(rig: Rig) -> datetime:
 
 async def test_an_hour_comes_back_as_it_was_written(rig: Rig) -> None:
     at = await last_hour(rig)
-    compared = ComparedHour(at, 3_600.0, 1_234, WHOLE, MODEL)
+    compared = ComparedHour(at, 3_600.0, 1_234, WHOLE, MODEL, HourFigures(0.0, 2.0, 3.0, 60.5))
     skipped = ComparedHour(at - HOUR, skipped='it took "longer" than 150 s')
     await rig.engine.journal.write_hour(compared)
     await rig.engine.journal.write_hour(skipped)

@@ -27,6 +27,7 @@ from musterd.manager.reload.outcome import (
     reload_object,
 )
 from musterd.manager.scaling.journal import Period
+from musterd.store.compared_hours import hour_object
 from musterd.store.duties import duty_object
 from musterd.store.events import EventFilter
 from musterd.store.nodes import node_object, warnings
@@ -104,12 +105,14 @@ async def scaling(call: Call) -> Response:
         return json_answer(
             {
                 "decisions": [run_object(run) for run in page.runs],
+                "hours": [hour_object(hour) for hour in page.hours],
                 "next": time_text(page.earlier_until),
                 "whole": page.is_whole,
             }
         )
 
-    return await rendered(call.site, DECISION_CHARACTERS * len(page.runs), write)
+    rows = len(page.runs) + len(page.hours)
+    return await rendered(call.site, DECISION_CHARACTERS * rows, write)
 
 
 def past_moment(call: Call, name: str, now: float) -> datetime | None:

@@ -13,6 +13,7 @@ from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Schedule
 from musterd.config.validators import When
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.store.compared_hours import ComparedHour
 from musterd.store.duties import DutyRecord
 from musterd.store.job_log import LEVELS, STREAMS
 from musterd.store.jobs import AttemptRecord, JobRecord, NewJob
@@ -267,6 +268,7 @@ COMPONENTS: Mapping[str, Schema] = {
                 due_exact=YES_OR_NO,
             )
         ),
+        hours=list_of(shape_of(ComparedHour, error_ratio=maybe(NUMBER))),
         next=maybe(TIME), whole=YES_OR_NO,
     ),
     "Reloaded": whole_object(

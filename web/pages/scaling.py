@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
 from musterd.manager.scaling.journal import decision_of
+from musterd.store.compared_hours import ComparedHour, HourFigures
 from musterd.store.event_types import acts_text
 from musterd.store.scaling_journal import JournalRun
 from musterd.store.words import count_text, duration_text, plural
@@ -19,12 +20,13 @@ from musterd.web.pages.pictures import RANGE, queue_chart, ranges
 from musterd.web.picture import Picture
 
 LINES_SHOWN = 60
+HOURS_SHOWN = 24
 
 
 @frozen
 class ScalingData:
     """`decisions`: the latest of this node. `runs`: of the journal of all nodes; None = the store
-    did not answer.
+    did not answer. `hours`: that were compared with the model, the oldest first.
     """
 
     crew: TenantStatus
@@ -32,6 +34,7 @@ class ScalingData:
     chosen: str = RANGE  # of the chart
     picture: Picture | None = None  # None = the store does not answer
     runs: Sequence[JournalRun] | None = None
+    hours: Sequence[ComparedHour] = ()
 
 
 def scaling(frame: Frame, data: ScalingData) -> View:
@@ -44,6 +47,7 @@ def scaling(frame: Frame, data: ScalingData) -> View:
             ranges(frame, "/ui/scaling", data.chosen),
             ui.regions(parts, "chart-queue"),
         ),
+        ui.regions(parts, "hours"),
         ui.regions(parts, "journal"),
     )
     live = frame.at("/ui/live", view="scaling", range=data.chosen)
@@ -54,6 +58,7 @@ def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
     return {
         "now": ui.card("Now", _now(data)),
         "chart-queue": queue_chart(data.picture, data.chosen),
+        "hours": ui.card("Hours beside the model", _hours(data.hours)),
         "journal": ui.card("Journal", _journal(data)),
     }
 
@@ -95,6 +100,46 @@ def _journal(data: ScalingData) -> Html:
     caption, none = f"Decisions {whose}, the newest first", "no decision has been made yet"
     columns = COLUMNS if len({one.node for one in found}) <= 1 else {**COLUMNS, **NODE_COLUMN}
     return ui.table(caption, found, columns, most=LINES_SHOWN, what="earlier line", empty=none)
+
+
+def _hours(hours: Sequence[ComparedHour]) -> Html:
+    caption, none = "How long jobs waited, the newest hour first", "no hour has been compared yet"
+    columns = dict(HOUR_COLUMNS)
+    if any(one.candidate is not None for one in hours):
+        columns["candidate"] = lambda one: _figures(one.candidate)
+    found = hours[::-1]
+    return ui.table(caption, found, columns, most=HOURS_SHOWN, what="earlier hour", empty=none)
+
+
+def _figures(found: HourFigures | None) -> Html | None:
+    """Of how long jobs waited, and what the crew cost."""
+    if found is None:
+        return None
+    half, most, longest = (
+        duration_text(seconds)
+        for seconds in (found.wait_p50_seconds, found.wait_p95_seconds, found.wait_max_seconds)
+    )
+    cost = found.worker_seconds
+    words = f"p50 {half}, max {longest}"
+    if cost is not None:
+        words += f", {count_text(round(cost))} worker-seconds"
+    return join(el("strong", f"p95 {most}"), el("span", f" {words}", class_="note"))
+
+
+def _hour_error(one: ComparedHour) -> Html:
+    if one.skipped is not None:
+        return el("span", f"not compared: {one.skipped}", class_="dim")
+    ratio = one.error_ratio
+    return join("too few jobs to tell" if ratio is None else f"{ratio * 100:.0f} % off")
+
+
+HOUR_COLUMNS: ui.Columns[ComparedHour] = {
+    "from": lambda one: ui.moment(one.at),
+    "jobs": lambda one: ui.number(one.attempts),
+    "as it was": lambda one: _figures(one.was),
+    "by the model": lambda one: _figures(one.present),
+    "the model is": _hour_error,
+}
 
 
 def _limit(last: Decision) -> Html:

@@ -246,8 +246,9 @@ async def read_scaling(site: Site, tenant: TenantAccess, chosen: str) -> scaling
     picture = await site.past.picture(tenant, chosen)
     page = await in_time_or_none(lambda: tenant.journal(JOURNAL_SHOWN))
     runs = page.runs if page is not None and page.is_whole else None
+    hours = () if page is None else page.hours
     crew = crew_of(site, tenant)
-    return scaling.ScalingData(crew, tenant.decisions(), chosen, picture, runs)
+    return scaling.ScalingData(crew, tenant.decisions(), chosen, picture, runs, hours)
 
 
 async def read_kinds(site: Site, tenant: TenantAccess, _chosen: str) -> kinds.KindsData:

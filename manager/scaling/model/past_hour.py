@@ -68,7 +68,10 @@ def taking(reader: TraceReader, events: Sequence[Event]) -> Steps:
 
 
 def compared(
-    reader: TraceReader, present: ModelSettings, window: Window
+    reader: TraceReader,
+    present: ModelSettings,
+    window: Window,
+    candidate: ModelSettings | None = None,
 ) -> Generator[None, None, ComparedHour | None]:
     """None = nothing became due in it, as far as the log tells."""
     if reader.is_full:
@@ -80,13 +83,17 @@ def compared(
         return None
     waited = [trace.waited_seconds[entry] for entry in entries]
     yield
-    return ComparedHour(
+    hour = ComparedHour(
         window.at,
         window.until - window.compared_since,
         len(entries),
         was=_figures(waited),
         present=(yield from _simulated(trace, present, window, entries)),
     )
+    if candidate is None:
+        return hour
+    beside = yield from _simulated(trace, candidate, window, entries)
+    return attrs.evolve(hour, candidate=beside)
 
 
 def _due_within(trace: Trace, window: Window) -> Sequence[int]:
@@ -113,11 +120,13 @@ def _simulated(
 
 
 def worker_seconds(sizes: Sequence[tuple[float, int]], since: float, until: float) -> float:
-    """What a crew of these sizes cost in between; `sizes` are those of a `Run`."""
-    last = sizes[-1][1]
+    """What a crew of these sizes cost in between; `sizes` are those of a `Run`. Before the first
+    event and after the last it is at rest.
+    """
+    (_, first), *later = sizes
     return sum(
         size * max(0.0, min(end, until) - max(start, since))
-        for (start, size), (end, _) in pairwise([*sizes, (until, last)])
+        for (start, size), (end, _) in pairwise([(since, first), *later, (until, 0)])
     )
 
 

@@ -202,10 +202,11 @@ create table {schema}.scaling_journal (
 
 -- Hours of the past beside the model: how long jobs waited as it was, and as the model has it.
 create table {schema}.compared_hours (
-    at       timestamptz primary key,  -- when it began
-    seconds  float8 not null,          -- so much of its end was compared
-    attempts integer not null,
-    skipped  text,                     -- why nothing was
-    was      jsonb,
-    present  jsonb                     -- with the settings that were in force
+    at        timestamptz primary key,  -- when it began
+    seconds   float8 not null,          -- so much of its end was compared
+    attempts  integer not null,
+    skipped   text,                     -- why nothing was
+    was       jsonb,
+    present   jsonb,                    -- with the settings that were in force
+    candidate jsonb                     -- with those of [scaling.candidate]
 );

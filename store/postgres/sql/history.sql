@@ -104,12 +104,14 @@ delete from {schema}.scaling_journal where (at, node_id) in (
     order by at limit %(batch)s for update skip locked)
 
 -- write_hour: adds an hour, if nobody has compared it
-insert into {schema}.compared_hours (at, seconds, attempts, skipped, was, present)
-values (%(at)s::timestamptz, %(seconds)s, %(attempts)s, %(skipped)s, %(was)s::jsonb, %(present)s::jsonb)
+insert into {schema}.compared_hours (at, seconds, attempts, skipped, was, present, candidate)
+values (%(at)s::timestamptz, %(seconds)s, %(attempts)s, %(skipped)s, %(was)s::jsonb, %(present)s::jsonb,
+        %(candidate)s::jsonb)
 on conflict (at) do nothing
 
 -- read_hours: the newest hours that touch a stretch of time, the newest first
-select at, seconds, attempts, skipped, was::text, present::text from {schema}.compared_hours
+select at, seconds, attempts, skipped, was::text, present::text, candidate::text
+from {schema}.compared_hours
 where at > coalesce(%(first)s::timestamptz, '-infinity') and at <= coalesce(%(until)s::timestamptz, 'infinity')
 order by at desc limit %(count)s
 

@@ -146,5 +146,6 @@ create table compared_hours (
   attempts integer not null,
   skipped text, -- why nothing was
   was text check (was is null or json_valid(was)),
-  present text check (present is null or json_valid(present)) -- with the settings that were in force
+  present text check (present is null or json_valid(present)), -- with the settings that were in force
+  candidate text check (candidate is null or json_valid(candidate)) -- with those of [scaling.candidate]
 );

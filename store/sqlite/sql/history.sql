@@ -78,11 +78,11 @@ delete from scaling_journal where (at, node_id) in (
   select at, node_id from scaling_journal where at < :before and until < :before order by at limit :batch)
 
 -- write_hour: adds an hour, if nobody has compared it
-insert or ignore into compared_hours (at, seconds, attempts, skipped, was, present)
-values (:at, :seconds, :attempts, :skipped, :was, :present)
+insert or ignore into compared_hours (at, seconds, attempts, skipped, was, present, candidate)
+values (:at, :seconds, :attempts, :skipped, :was, :present, :candidate)
 
 -- read_hours: the newest hours that touch a stretch of time, the newest first
-select at, seconds, attempts, skipped, was, present from compared_hours
+select at, seconds, attempts, skipped, was, present, candidate from compared_hours
 where at > coalesce(:first, -9223372036854775808) and at <= coalesce(:until, 9223372036854775807)
 order by at desc limit :count
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import get_args
@@ -20,6 +21,7 @@ from musterd.manager.node.status import WorkerView
 from musterd.manager.scaling.decision import Bound, Limit
 from musterd.manager.scaling.journal import packed
 from musterd.store.bulk import Survey
+from musterd.store.compared_hours import ComparedHour, HourFigures
 from musterd.store.control import Candidate
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.scaling_journal import JournalRun
@@ -67,6 +69,16 @@ def runs_of(text: str) -> list[JournalRun]:
     return [run for node in nodes for run in packed([decision(limited_by=text)], *node)]
 
 
+def hours_of(text: str) -> list[ComparedHour]:
+    at = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    was, model = HourFigures(0.02, 1.2, 3.0), HourFigures(0.0, 1.3, 3.0, 7_200.4)
+    return [
+        ComparedHour(at, skipped=text),
+        ComparedHour(at + timedelta(hours=1), 3600.0, 3, was, model),
+        ComparedHour(at + timedelta(hours=2), 3600.0, 1_250, was, model, attrs.evolve(model)),
+    ]
+
+
 PAGES: dict[str, Callable[[str], View]] = {
     "overview": lambda text: overview.overview(framed(text), overview_of(text)),
     "jobs": lambda text: jobs.jobs(framed(text), listed(text)),
@@ -80,6 +92,9 @@ PAGES: dict[str, Callable[[str], View]] = {
     ),
     "journal": lambda text: scaling.scaling(
         framed(text), scaling.ScalingData(crew_named(text), (decision(),), runs=runs_of(text))
+    ),
+    "hours": lambda text: scaling.scaling(
+        framed(text), scaling.ScalingData(crew_named(text), (decision(),), hours=hours_of(text))
     ),
     "refusal": lambda text: layout.refusal_view(framed(text), HTTPStatus.NOT_FOUND, text),
     "sign in": lambda text: layout.sign_in_view(text, wrong=True),
@@ -262,6 +277,20 @@ def test_the_page_has_the_rows_of_all_nodes() -> None:
     shown = document(framed("x"), scaling.scaling(framed("x"), data))
     assert "Decisions of all nodes" in shown
     assert "south" in shown
+
+
+def test_the_page_has_the_hours_beside_the_model_and_the_candidate_where_there_is_one() -> None:
+    def shown(count: int) -> str:
+        data = scaling.ScalingData(crew_named("x"), (decision(),), hours=hours_of("so")[:count])
+        return document(framed("x"), scaling.scaling(framed("x"), data))
+
+    whole = shown(3)
+    assert whole.index("1,250") < whole.index("not compared: so")  # the newest first
+    for words in ("8 % off", "too few jobs to tell", "p95 1.3 s", "7,200 worker-seconds"):
+        assert words in whole
+    assert '<th scope="col">candidate</th>' in whole
+    assert '<th scope="col">candidate</th>' not in shown(2)
+    assert "no hour has been compared yet" in shown(0)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,10 @@ AT = datetime(2026, 11, 2, 8, tzinfo=UTC)
 def hours(*waits: tuple[float, float], attempts: int = 100) -> Sequence[ComparedHour]:
     """The real p95 and the model's of each."""
     return [
-        ComparedHour(AT, 3600.0, attempts, *(HourFigures(0.0, one, one) for one in both))
-        for both in waits
+        ComparedHour(
+            AT, 3600.0, attempts, HourFigures(0.0, real, real), HourFigures(0.0, model, model)
+        )
+        for real, model in waits
     ]
 
 

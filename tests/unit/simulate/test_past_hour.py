@@ -73,8 +73,8 @@ def test_the_error_is_a_share_of_the_real_wait_or_of_half_a_second(
 
 
 def hour(attempts: int, real: float = 1.0, model: float = 1.5) -> ComparedHour:
-    figures = (HourFigures(0.0, p95, p95) for p95 in (real, model))
-    return ComparedHour(AT, 3600.0, attempts, *figures)
+    was, present = (HourFigures(0.0, p95, p95) for p95 in (real, model))
+    return ComparedHour(AT, 3600.0, attempts, was, present)
 
 
 def test_few_attempts_say_nothing_of_an_error() -> None:
@@ -141,7 +141,8 @@ def test_what_a_crew_cost_in_between_is_counted() -> None:
     assert worker_seconds(sizes, 0.0, 30.0) == 2 * 10 + 5 * 10 + 1 * 10
     assert worker_seconds(sizes, 5.0, 15.0) == 2 * 5 + 5 * 5
     assert worker_seconds(sizes, 100.0, 110.0) == 10
-    assert worker_seconds(sizes, -10.0, 0.0) == 0
+    assert worker_seconds(sizes, -10.0, 5.0) == 2 * 15
+    assert worker_seconds([(0.0, 3)], -10.0, -5.0) == 3 * 5
 
 
 # -- the comparison
@@ -191,8 +192,20 @@ def test_the_same_attempts_are_beside_each_other() -> None:
         was=HourFigures(0.0, 4.0, 4.0),
         present=HourFigures(0.0, 3.0, 3.0, 3_600.0),
     )
+    assert found is not None
     assert found.error_ratio == 0.25
     assert steps > 10
+
+
+def test_a_candidate_is_beside_what_was_in_force() -> None:
+    """With two workers the second of each pair does not wait."""
+    starts = [(50.5 * n, 50.5 * n + wait) for n in range(40) for wait in (0.0, 3.0)]
+    jobs = [(due, start, start + 3.0) for due, start in starts]
+    one, two = (rules(default_count=n, max_count=n) for n in (1, 2))
+    found, _ = result(compared(reader_of(jobs), one, WHOLE, two))
+    assert found is not None
+    assert found.present == HourFigures(0.0, 3.0, 3.0, 3_600.0)
+    assert found.candidate == HourFigures(0.0, 0.0, 0.0, 7_200.0)
 
 
 def test_an_attempt_whose_due_time_the_log_lacks_is_left_out_of_both() -> None:
