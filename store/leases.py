@@ -296,6 +296,7 @@ class Reaped:
     attempt: int
     node: str
     state: JobState
+    damage: str | None = None  # what of its row was changed past the checks of the store
 
 
 class Leases(Protocol):

@@ -385,6 +385,7 @@ class JobReporter:
         for one in reaped:
             fields: dict[str, object] = {"job_id": one.id, "kind": one.kind, "attempt": one.attempt}
             fields |= {"node": one.node, "state": str(one.state)}
+            fields |= {} if one.damage is None else {"damage": one.damage}
             event(self._log, logging.WARNING, "lease expired", **fields)
 
     def _log_attempt(self, level: int, phrase: str, settlement: Settlement) -> None:

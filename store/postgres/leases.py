@@ -8,6 +8,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.errors import InputRefused
 from musterd.store.leases import (
     Claim,
     ClaimRequest,
@@ -106,15 +107,31 @@ class PostgresLeases:
         if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
             unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
             await self.statements.execute("unpark_uncapped", unparking)
-        params = reap_params(request)
-        found = await self.statements.run("reap", {**params, "targeted": False})
-        if found and found[-1][0] is None:
-            found.pop()
-            found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
-        reaped = [_reaped(row) for row in found]
+        reaped: list[Reaped] = []
+        try:
+            await self._reap(request, reaped)
+        except InputRefused:  # a row cannot be written as it is: it ends first, and alone
+            found = await self.statements.run("set_aside_lost", {"bound": request.batch})
+            if not found:
+                raise
+            reaped += [
+                Reaped(job_id, kind, attempt, node, JobState.FAILED, damage)
+                for job_id, kind, attempt, node, damage in found
+            ]
+            await self._reap(request, reaped)
         if any(one.state is JobState.QUEUED for one in reaped):
             self.marks.walk_all()  # their places are old
         return reaped
+
+    async def _reap(self, request: ReapRequest, reaped: list[Reaped]) -> None:
+        """What was reaped is there even if it raises."""
+        params = reap_params(request)
+        found = await self.statements.run("reap", {**params, "targeted": False})
+        has_targeted = bool(found) and found[-1][0] is None
+        reaped += [_reaped(row) for row in found if row[0] is not None]
+        if has_targeted:
+            left = {**params, "batch": request.batch - len(found) + 1}
+            reaped += [_reaped(row) for row in await self._reap_targeted(left)]
 
     async def _reap_targeted(self, params: Params) -> list[Row]:
         """Leases of jobs with a target; the targets are passed on in a statement that sees it."""

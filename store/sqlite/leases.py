@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import compress
+from typing import Any
 from uuid import UUID
 
+from musterd.store.errors import InputRefused
 from musterd.store.leases import (
     Claim,
     ClaimRequest,
@@ -42,11 +44,14 @@ from musterd.store.sqlite.job_events import (
     record_start,
 )
 from musterd.store.sqlite.logs import note_logs, take_live_log
-from musterd.store.sqlite.mending import mended
+from musterd.store.sqlite.mending import Row, mended
 from musterd.store.sqlite.phases import settle_phase
 from musterd.store.sqlite.progress import note_progress
 from musterd.store.words import time_text
 
+CHANGED = "its row was changed past the checks of the schema"
+# What comes of a row that is damaged.
+DAMAGED = (InputRefused, TypeError, ValueError, KeyError, OverflowError)
 LOOKED_AT = 1000  # jobs, after a claim that was refused
 SUCCEEDED = "job.succeeded"
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
@@ -202,15 +207,72 @@ def settled_already(database: Database, settlements: Sequence[Settlement]) -> fr
 
 
 def reap(database: Database, request: ReapRequest) -> list[Reaped]:
+    try:
+        return _reap(database, request, request.batch)
+    except DAMAGED:
+        pass  # a row cannot be written as it is: one by one, and it ends alone
+    reaped: list[Reaped] = []
+    while len(reaped) < request.batch:
+        try:
+            found = _reap(database, request, 1)
+        except DAMAGED as error:
+            found = [_set_aside_lost(database, error)]
+        if not found:
+            break
+        reaped += found
+    return reaped
+
+
+def _reap(database: Database, request: ReapRequest, count: int) -> list[Reaped]:
     with database.writing("reaping") as now:
         unpark_uncapped(database, {kind for kind, rule in request.rules.items() if not rule.capped})
-        expired = database.rows("reap", {"now": now, "count": request.batch})
+        expired = database.rows("reap", {"now": now, "count": count})
         events = JobEvents(database, now)
         reaped = [_end_lost(events, row, request) for row in expired]
         events.write()
         for target in sorted({row[9] for row in expired if row[9] is not None}):
             hand_over(database, target)
         return reaped
+
+
+def _set_aside_lost(database: Database, error: Exception) -> Reaped:
+    """The first job whose lease has run out fails, mended."""
+    with database.writing("setting a damaged job aside") as now:
+        ((job_id, *_),) = database.rows("reap", {"now": now, "count": 1})
+        row, changed, found = _mended(database, job_id, now)
+        damage = found or str(error)
+        changed |= {
+            name: one for name, one in (("attempt", 1), ("started_at", now)) if name in changed
+        }
+        of_nobody = {"claim_token": bytes(16), "request": None, "requested_at": None}
+        _mend(database, job_id, {**changed, **of_nobody})
+        ((kind, target, attempt),) = database.rows("claimed_one", {"id": job_id})
+        message = f"{CHANGED}, and no end could be written about it when its lease had run out"
+        failed = Settlement(
+            job_id, UUID(bytes=bytes(16)), attempt, None, None, now / rows.SECOND,
+            JobState.FAILED, AttemptOutcome.FAILED,
+            error=json.dumps({"type": "row_damaged", "message": f"{message}: {damage}"}),
+        )  # fmt: skip
+        events = JobEvents(database, now)
+        end_attempt(events, rows.settlement(failed, now))
+        events.write()
+        if target is not None:
+            hand_over(database, target)
+    node = str(changed.get("node", row["node"]) or "")
+    return Reaped(job_id, kind, attempt, node, JobState.FAILED, damage)
+
+
+def _mended(database: Database, job_id: int, now: int) -> tuple[Row, dict[str, Any], str]:
+    """The row, what has to be changed of it, and what was found there."""
+    cursor = database.execute("row", {"id": job_id})
+    columns = [column[0] for column in cursor.description]
+    row = dict(zip(columns, cursor.fetchone(), strict=True))
+    return row, *mended(row, now)
+
+
+def _mend(database: Database, job_id: int, changed: Row) -> None:
+    written = ", ".join(f"{name} = :{name}" for name in changed)
+    database.execute_filled("mend", {"id": job_id, **changed}, columns=written)
 
 
 def set_aside(database: Database, refused: ClaimRequest) -> list[Settlement]:
@@ -228,20 +290,15 @@ def set_aside(database: Database, refused: ClaimRequest) -> list[Settlement]:
 def _set_aside(events: JobEvents, job_id: int, refused: ClaimRequest) -> Settlement | None:
     """What the job has become, if it could not be claimed: it is, once mended, and fails."""
     database, now = events.database, events.now
-    cursor = database.execute("row", {"id": job_id})
-    columns = [column[0] for column in cursor.description]
-    changed, found = mended(dict(zip(columns, cursor.fetchone(), strict=True)), now)
+    _, changed, found = _mended(database, job_id, now)
     if not changed:
         return None
-    written = ", ".join(f"{name} = :{name}" for name in changed)
-    database.execute_filled("mend", {"id": job_id, **changed}, columns=written)
+    _mend(database, job_id, changed)
     one_more = {"ids": json.dumps([job_id]), "seats": 0, "workers": "[]", "lease_expires_at": now}
     claim = {"token": refused.token.bytes, "node": refused.node, "now": now, **one_more}
     database.execute("claim", claim)
     ((kind, target, attempt),) = database.rows("claimed_one", {"id": job_id})
-    message = (
-        f"its row was changed past the checks of the schema, and no claim could take it: {found}"
-    )
+    message = f"{CHANGED}, and no claim could take it: {found}"
     failed = Settlement(
         job_id, refused.token, attempt, None, None, now / rows.SECOND, JobState.FAILED,
         AttemptOutcome.FAILED, error=json.dumps({"type": "row_damaged", "message": message}),

@@ -17,7 +17,7 @@ from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.leases import ClaimRequest, Settlement
 from musterd.store.lifecycle import JobState
-from tests.contract.job_tools import ids, look, put, state_of, take
+from tests.contract.job_tools import ids, look, put, reap_by, state_of, take
 from tests.contract.rigs import LEASE_SECONDS, PostgresRig, SqliteRig, opened
 
 ODD_ON_POSTGRES = [
@@ -164,3 +164,64 @@ async def test_a_job_that_is_made_in_a_year_does_not_put_off_the_others(
     claims = await take(rig.engine, workers=2)
     assert ids(claims) == [1, 2]
     assert all(claim.claimed_epoch < now + 120 for claim in claims)
+
+
+async def reaped_beside(rig: PostgresRig | SqliteRig, target: str | None) -> None:
+    """Three are in hand, of which the second is damaged, and nobody renews them."""
+    reaped = await rig.engine.leases.reap(reap_by("requeue"))
+    states = {one.id: one.state for one in reaped}
+    assert states == {1: JobState.QUEUED, 2: JobState.FAILED, 3: JobState.QUEUED}
+    assert [one.id for one in reaped if one.damage] == [2]
+    await all_can_be_read(rig, 3)
+    error = json.loads((await look(rig, 2)).error or "")
+    assert error["type"] == "row_damaged"
+    assert (await rig.engine.queue.counts()).by_state[JobState.FAILED] == 1
+    assert await rig.engine.leases.reap(reap_by("requeue")) == []
+    if target is not None:  # it halts its target, as every job that has failed
+        await rig.engine.jobs.enqueue([NewJob("report", target=target)])
+        assert ids(await take(rig.engine, workers=9)) == [1, 3]
+
+
+IN_HAND_ON_POSTGRES = [
+    "attempt = 2147483647",
+    "attempt = 2000000000",
+    "progress_note = repeat('x', 5000)",
+]
+
+
+@pytest.mark.parametrize("change", IN_HAND_ON_POSTGRES)
+@pytest.mark.parametrize("target", [None, "t"])
+async def test_one_that_is_damaged_in_hand_keeps_no_other_in_lost_hands(
+    postgres_rig: PostgresRig, change: str, target: str | None
+) -> None:
+    rig = postgres_rig
+    await put_three(rig, target)
+    assert len(await take(rig.engine, workers=9)) + len(await take(rig.engine, workers=9)) == 3
+    damage(rig, f"{change}, progress_of = 1", 2)
+    rig.pass_time(LEASE_SECONDS + 1)
+    await reaped_beside(rig, target)
+    assert rig.faults() == []
+
+
+IN_HAND_IN_A_FILE = [
+    "attempt = 'many'",
+    "attempt = 9223372036854775807",
+    "forgiven = 'few', max_attempts = null",
+    "kind = x'6162'",
+    "claim_token = x'6162'",
+    "request = 'dance'",
+    "started_at = 'soon'",
+]
+
+
+@pytest.mark.parametrize("change", IN_HAND_IN_A_FILE)
+@pytest.mark.parametrize("target", [None, "t"])
+async def test_nor_does_one_in_a_file_that_is_damaged_in_hand(
+    file_rig: SqliteRig, change: str, target: str | None
+) -> None:
+    rig = file_rig
+    await put_three(rig, target)
+    assert len(await take(rig.engine, workers=9)) == 3
+    damage_file(rig, change, 2)
+    rig.pass_time(LEASE_SECONDS + 1)
+    await reaped_beside(rig, target)

@@ -140,19 +140,56 @@ create function {schema}.damage(job {schema}.job_rows) returns text
         select name, moment::text, 'a time of the years 1 to 9999' from {schema}.odd_times(job)
         union all
         select name, number::text, '0 to 1999999999' from (values ('attempt', job.attempt), ('forgiven', job.forgiven)) known (name, number)
-        where number not between 0 and 1999999999) odd (name, found, wanted)
+        where number not between 0 and 1999999999
+        union all
+        select 'progress_note', octet_length(job.progress_note) || ' bytes', 'at most 4000'
+        where octet_length(job.progress_note) > 4000) odd (name, found, wanted)
 $$;
 
--- Ends those of the next jobs in claim order, `bound` stretches of each priority, that no claim can take: their values are
--- mended, so that everybody can read them, and they have failed. Also those that would never be due.
+-- Fails a job whose row is damaged and which stands nowhere any more: its values are mended, so that everybody can read them.
+-- Whoever calls it has locked it, and the holder of its target, and counts it.
+create function {schema}.fail_damaged(wanted bigint, token uuid, its_node text, why text,
+    out kind text, out target text, out attempt integer, out moment timestamptz, out error text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    first constant timestamptz := '0001-01-01 00:00+00';
+    last constant timestamptz := '9999-12-31 23:59:59.999999+00';
+begin
+    moment := clock_timestamp();
+    error := jsonb_build_object('type', 'row_damaged', 'message', 'its row was changed past the checks of the schema, ' || why)::text;
+    -- First within bounds: a queued job may only fail with more attempts than it had.
+    update {schema}.job_rows j set attempt = least(greatest(j.attempt, 0), 1000000000), started_at = null, finished_at = null
+        where j.id = wanted;
+    update {schema}.job_rows j
+        set state = 'failed', attempt = j.attempt + 1, forgiven = least(greatest(j.forgiven, 0), j.attempt),
+            claim_token = token, node = its_node, worker = null, started_at = null,
+            finished_at = moment, last_outcome = 'failed', error = fail_damaged.error::jsonb, reason = null, log = null,
+            request = null, requested_at = null, progress_note = left(j.progress_note, 1000),
+            run_at = case when j.run_at < first then first when j.run_at > last then last else j.run_at end,
+            created_at = case when j.created_at < first then first when j.created_at > moment then moment else j.created_at end,
+            cleared_at = null, stale_at = null,
+            changed_at = case when j.changed_at between first and last then j.changed_at end,
+            scheduled_for = case when j.scheduled_for between first and last then j.scheduled_for end
+        where j.id = wanted
+        returning j.kind, j.target, j.attempt into kind, target, attempt;
+    insert into {schema}.endings (state, kind, at, jobs)
+        select 'failed', fail_damaged.kind, moment, int8multirange(int8range(wanted, wanted, '[]')) where fail_damaged.target is null;
+    insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
+        values ('job.failed', array[wanted], array[fail_damaged.kind],
+                case when fail_damaged.target is not null then array[fail_damaged.target] end,
+                array[fail_damaged.attempt], jsonb_build_object('error', {schema}.short_error(fail_damaged.error::jsonb)));
+    perform {schema}.make_end_message(j.id, j.kind, 'job.failed', j.attempt, j.webhook) from {schema}.job_rows j where j.id = wanted;
+    perform {schema}.hand_over(array[fail_damaged.target], true) where fail_damaged.target is not null;
+end $$;
+
+-- Ends those of the next jobs in claim order, `bound` stretches of each priority, that no claim can take. Also those that would
+-- never be due.
 create function {schema}.set_aside(token uuid, its_node text, bound integer)
     returns table (id bigint, kind text, target text, attempt integer, ended_epoch float8, error text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     it record;
-    moment timestamptz;
-    first constant timestamptz := '0001-01-01 00:00+00';
-    last constant timestamptz := '9999-12-31 23:59:59.999999+00';
+    done record;
 begin
     for it in
         select job.id, {schema}.damage(job) as found, near.priority, near.run_at, near.kind, near.target
@@ -160,7 +197,8 @@ begin
             (select * from {schema}.ready stretch where stretch.priority = levels.priority and stretch.run_at <= clock_timestamp()
              order by stretch.run_at, stretch.first_id limit bound)
           union all
-            (select * from {schema}.ready stretch where stretch.priority = levels.priority and stretch.run_at > last
+            (select * from {schema}.ready stretch
+             where stretch.priority = levels.priority and stretch.run_at > '9999-12-31 23:59:59.999999+00'
              order by stretch.run_at, stretch.first_id limit bound)) near
         cross join lateral generate_series(near.first_id, near.last_id) as one (number)
         join {schema}.job_rows job on job.id = one.number
@@ -168,34 +206,39 @@ begin
     loop
         perform {schema}.lock_job(it.id);
         continue when {schema}.take_out(it.id, it.priority, it.run_at, it.kind, it.target) is null;  -- a claim was first
-        moment := clock_timestamp();
-        error := jsonb_build_object('type', 'row_damaged', 'message',
-            'its row was changed past the checks of the schema, and no claim could take it: ' || it.found)::text;
-        -- First within bounds: a queued job may only fail with more attempts than it had.
-        update {schema}.job_rows j set attempt = least(greatest(j.attempt, 0), 1000000000), started_at = null, finished_at = null
-            where j.id = it.id;
-        update {schema}.job_rows j
-            set state = 'failed', attempt = j.attempt + 1, forgiven = least(greatest(j.forgiven, 0), j.attempt),
-                claim_token = token, node = its_node, worker = null, started_at = null,
-                finished_at = moment, last_outcome = 'failed', error = set_aside.error::jsonb, reason = null, log = null,
-                request = null, requested_at = null,
-                run_at = case when j.run_at < first then first when j.run_at > last then last else j.run_at end,
-                created_at = case when j.created_at < first then first when j.created_at > moment then moment else j.created_at end,
-                cleared_at = null, stale_at = null,
-                changed_at = case when j.changed_at between first and last then j.changed_at end,
-                scheduled_for = case when j.scheduled_for between first and last then j.scheduled_for end
-            where j.id = it.id
-            returning j.id, j.kind, j.target, j.attempt into id, kind, target, attempt;
-        insert into {schema}.endings (state, kind, at, jobs)
-            select 'failed', set_aside.kind, moment, int8multirange(int8range(it.id, it.id, '[]')) where set_aside.target is null;
+        select * into done from {schema}.fail_damaged(it.id, token, its_node, 'and no claim could take it: ' || it.found);
         insert into {schema}.count_changes (queued, failed) values (-1, 1);
-        insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
-            values ('job.failed', array[it.id], array[set_aside.kind], case when set_aside.target is not null then array[set_aside.target] end,
-                    array[set_aside.attempt], jsonb_build_object('error', {schema}.short_error(set_aside.error::jsonb)));
-        perform {schema}.make_end_message(j.id, j.kind, 'job.failed', j.attempt, j.webhook) from {schema}.job_rows j where j.id = it.id;
-        perform {schema}.hand_over(array[set_aside.target], true) where set_aside.target is not null;
-        ended_epoch := extract(epoch from moment);
-        return next;
+        return query select it.id, done.kind, done.target, done.attempt, extract(epoch from done.moment)::float8, done.error;
+    end loop;
+end $$;
+
+-- Ends those of the jobs whose leases have run out, `bound` at most, about which no end could be written.
+create function {schema}.set_aside_lost(bound integer)
+    returns table (id bigint, kind text, attempt integer, node text, found text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    it record;
+    done record;
+begin
+    for it in
+        select one.number as id, lease.id as lease_id, lease.token, lease.node, lease.target, {schema}.damage(job) as found
+        from {schema}.leases lease cross join lateral unnest(lease.jobs) as stretch (ids)
+        cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as one (number)
+        join {schema}.job_rows job on job.id = one.number
+        where lease.expires_at <= clock_timestamp() and {schema}.damage(job) is not null
+        order by lease.target, lease.token, lease.id limit bound
+    loop
+        -- Holders, leases, jobs: in the order of every statement.
+        perform from {schema}.target_holders holder where holder.target = it.target for update;
+        update {schema}.leases lease set jobs = lease.jobs - int8multirange(int8range(it.id, it.id, '[]'))
+            where lease.id = it.lease_id and lease.jobs @> it.id and lease.expires_at <= clock_timestamp();
+        continue when not found;  -- it was settled or renewed
+        delete from {schema}.leases lease where lease.id = it.lease_id and isempty(lease.jobs);
+        delete from {schema}.live_logs said where said.job_id = it.id and said.token = it.token;
+        select * into done from {schema}.fail_damaged(it.id, it.token, it.node,
+            'and no end could be written about it when its lease had run out: ' || it.found);
+        insert into {schema}.count_changes (failed) values (1);
+        return query select it.id, done.kind, done.attempt, it.node, it.found;
     end loop;
 end $$;
 

@@ -466,6 +466,9 @@ where not %(targeted)s and exists (
     select from {schema}.leases lease
     where lease.target <> '' and lease.expires_at <= (select at from now) and not isempty(lease.jobs))
 
+-- set_aside_lost: ends those of the jobs whose leases have run out about which no end could be written, and mends their rows
+select id, kind, attempt, node, found from {schema}.set_aside_lost(%(bound)s)
+
 -- oldest_in_hand: of the first `bound` leased jobs the one that has run longest, and how many leases have run out
 with held as materialized (
     select id, kind, started_at, expires_at from {schema}.first_in_hand(0, %(bound)s)
