@@ -24,16 +24,16 @@ def sleeper() -> Generator[subprocess.Popen[bytes]]:
 
 def test_all_processes_say_who_their_parent_is(sleeper: subprocess.Popen[bytes]) -> None:
     """What is read where the kernel keeps no lists of children."""
-    assert sleeper.pid in orphans._parents()[os.getpid()]
+    assert sleeper.pid in orphans.children_by_parent()[os.getpid()]
     if os.path.exists("/proc/thread-self/children"):  # noqa: PTH110 - a file of the kernel
-        assert sleeper.pid in orphans._children_of(os.getpid())
+        assert sleeper.pid in orphans.children_of(os.getpid())
 
 
 def test_a_limit_of_another_user_is_read_as_text(sleeper: subprocess.Popen[bytes]) -> None:
     for tag in (resource.RLIM_INFINITY, orphans.TAG_FIRST + 7):
         resource.prlimit(sleeper.pid, resource.RLIMIT_RTTIME, (tag, tag))
-        assert orphans._limit_in_text(sleeper.pid) == orphans._limit_of(sleeper.pid) == tag
-    assert orphans._limit_in_text(2**22 + 1) is None
+        assert orphans.limit_in_text(sleeper.pid) == orphans.limit_of(sleeper.pid) == tag
+    assert orphans.limit_in_text(2**22 + 1) is None
 
 
 async def test_a_child_of_our_own_is_no_orphan(sleeper: subprocess.Popen[bytes]) -> None:

@@ -129,21 +129,21 @@ def _tag_of(pid: int) -> int | None:
     has the limit of our own.
     """
     ours = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
-    limit = _limit_of(pid)
+    limit = limit_of(pid)
     return None if limit in (None, ours) else limit - TAG_FIRST
 
 
-def _limit_of(pid: int) -> int | None:
+def limit_of(pid: int) -> int | None:
     """None = it is not to be seen."""
     try:
         return resource.prlimit(pid, resource.RLIMIT_RTTIME)[1]
     except ProcessLookupError:
         return None
     except PermissionError:  # it has another user
-        return _limit_in_text(pid)
+        return limit_in_text(pid)
 
 
-def _limit_in_text(pid: int) -> int | None:
+def limit_in_text(pid: int) -> int | None:
     try:
         lines = Path(f"/proc/{pid}/limits").read_bytes().splitlines()
     except OSError:
@@ -168,11 +168,11 @@ def _children_of_ours(pid: int) -> list[int]:
 
 def _family() -> Callable[[int], list[int]]:
     if Path("/proc/thread-self/children").exists():
-        return _children_of
-    return _parents().__getitem__
+        return children_of
+    return children_by_parent().__getitem__
 
 
-def _children_of(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):  # gone meanwhile
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -180,7 +180,7 @@ def _children_of(pid: int) -> list[int]:
     return found
 
 
-def _parents() -> dict[int, list[int]]:
+def children_by_parent() -> dict[int, list[int]]:
     """The same by a look at all processes, where the kernel keeps no lists of children."""
     children: dict[int, list[int]] = defaultdict(list)
     for folder in Path("/proc").iterdir():
