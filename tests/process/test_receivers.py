@@ -33,7 +33,9 @@ console.log(isGenuine(secret, headers, Buffer.from(body, "base64")));
 
 def shown(language: str, function: str) -> str:
     """The block of the page that defines it."""
-    found = [text for name, text in BLOCK.findall(page("webhooks.md")) if name == language]
+    found: list[str] = [
+        text for name, text in BLOCK.findall(page("webhooks.md")) if name == language
+    ]
     (block,) = [text for text in found if function in text]
     return block
 
