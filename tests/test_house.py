@@ -33,6 +33,7 @@ FOLDERS = [folder for folder in MAY_IMPORT if folder != "musterd"]
 
 LINES_MAX = {"module": 500, "function": 50}
 ARGUMENTS_MAX = 6
+SQL_WIDTH_MAX = 132
 NESTING_MAX = 3
 
 # Who may look at the wall clock or roll the rng themselves: (path, call, why).
@@ -131,6 +132,16 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_a_module_can_be_read_at_once(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines <= LINES_MAX["module"], f"{name_of(path)}: {lines} lines"
+
+
+@pytest.mark.parametrize("path", SQL, ids=name_of)
+def test_a_line_of_sql_fits_on_a_screen(path: Path) -> None:
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    report(
+        f"{name_of(path)}:{number}: {len(line)} characters"
+        for number, line in lines
+        if len(line) > SQL_WIDTH_MAX
+    )
 
 
 @each_module

@@ -42,7 +42,8 @@ create table {schema}.job_rows (
     spent            jsonb,
     awaited          boolean,  -- somebody listens for its end
     -- The state of jobs that rest. A success leaves it null, so that the indexes below stay as they are.
-    rest             text generated always as (case when state in ('pending', 'paused', 'failed', 'canceled') then state end) stored,
+    rest             text
+        generated always as (case when state in ('pending', 'paused', 'failed', 'canceled') then state end) stored,
     constraint job_state_is_known check (state in ('pending', 'queued', 'paused', 'succeeded', 'failed', 'canceled')),
     constraint job_kind_has_a_name check (char_length(kind) between 1 and 100),
     constraint job_max_attempts_is_positive check (max_attempts >= 1),
@@ -182,7 +183,8 @@ create table {schema}.job_archive (
 create function {schema}.refuse_payload(payload jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    bytes bigint := case when pg_column_compression(payload) is null then pg_column_size(payload) else octet_length(payload::text) end;
+    bytes bigint := case when pg_column_compression(payload) is null then pg_column_size(payload)
+        else octet_length(payload::text) end;
 begin
     if bytes > 1048576 then
         raise exception 'the payload takes % bytes, at most 1048576 are allowed', bytes using errcode = 'check_violation';
@@ -304,7 +306,8 @@ end $$;
 
 -- The end of an attempt writes these, and pays for these conditions alone. None of them reads a value that lies elsewhere.
 create trigger job_rows_refuse_end
-    after update of started_at, finished_at, attempt, node, last_outcome, reason, log, error, spent on {schema}.job_rows for each row
+    after update of started_at, finished_at, attempt, node, last_outcome, reason, log, error,
+        spent on {schema}.job_rows for each row
     when (new.attempt not between 0 and 2000000000
         or octet_length(new.node) > 1600 or octet_length(new.last_outcome) > 20 or octet_length(new.reason) > 2097152
         or octet_length(new.log) > 67108864 or pg_column_size(new.error) > 8388608 or pg_column_size(new.spent) > 524288

@@ -157,12 +157,14 @@ create function {schema}.last_in_hand(before bigint, number bigint, states text[
     from (select stretch.ids, case when shown.not_all then lease.started end as started
           from (select 'running' = any (states) as running, not states @> array['assigned', 'running'] as not_all) shown
           cross join {schema}.leases lease cross join lateral unnest(lease.jobs) as stretch (ids)
-          where lower(stretch.ids) < before and (of_kind is null or lease.kind = of_kind) and (of_target is null or lease.target = of_target)
+          where lower(stretch.ids) < before and (of_kind is null or lease.kind = of_kind)
+              and (of_target is null or lease.target = of_target)
             and case when not shown.not_all then true
                      when shown.running then exists (
                          select from unnest(lease.started) begun (id) where stretch.ids @> begun.id and begun.id < before)
                      else least(upper(stretch.ids), before) - lower(stretch.ids) > (
-                         select count(*) from unnest(lease.started) begun (id) where stretch.ids @> begun.id and begun.id < before) end
+                         select count(*) from unnest(lease.started) begun (id)
+                             where stretch.ids @> begun.id and begun.id < before) end
           order by upper(stretch.ids) desc limit number) near
     cross join lateral (
         select one.id from generate_series(lower(near.ids), least(upper(near.ids), before) - 1) as one (id)
@@ -276,7 +278,8 @@ begin
                         where state = 'queued' and run_at <= moment
                         returning first_id
                     )
-                    insert into {schema}.newly_behind (targets, ids) select taken, array_agg(first_id) from behind having count(*) > 0;
+                    insert into {schema}.newly_behind (targets, ids) select taken, array_agg(first_id)
+                        from behind having count(*) > 0;
                 end if;
                 insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
                 select priority, run_at, min(id), max(id), kind, target
@@ -348,7 +351,8 @@ begin
     return null;
 end $$;
 
-create trigger job_rows_keep_place after update of state, priority, run_at, kind, target, cleared_at on {schema}.job_rows for each row
+create trigger job_rows_keep_place
+    after update of state, priority, run_at, kind, target, cleared_at on {schema}.job_rows for each row
     when (old.attempt = new.attempt and (old.state, old.priority, old.run_at, old.kind, old.target, old.cleared_at)
         is distinct from (new.state, new.priority, new.run_at, new.kind, new.target, new.cleared_at))
     execute function {schema}.keep_place();
@@ -370,7 +374,8 @@ create function {schema}.leave_place() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if {schema}.take_out(old.id, old.priority, old.run_at, old.kind, old.target) is null then
-        update {schema}.leases l set jobs = l.jobs - int8multirange(int8range(old.id, old.id, '[]')) where l.span @> old.id and l.jobs @> old.id;
+        update {schema}.leases l set jobs = l.jobs - int8multirange(int8range(old.id, old.id, '[]'))
+            where l.span @> old.id and l.jobs @> old.id;
         delete from {schema}.leases l where l.jobs = '{}';
     end if;
     return null;

@@ -15,8 +15,8 @@ create table {schema}.target_holders (
 -- Passes a target on if the job that holds it has ended. The first job that halts the target comes next, else the first
 -- waiting one in claim order; if there is none the target is free. Returns whether a job became claimable. Idempotent: may
 -- be called at any time.
--- Locks the holder's row, then jobs and stretches: everyone who waits for both takes them in this order. Each read is a statement of its
--- own, which sees what was committed while the lock was waited for.
+-- Locks the holder's row, then jobs and stretches: everyone who waits for both takes them in this order. Each read is a statement
+-- of its own, which sees what was committed while the lock was waited for.
 create function {schema}.pass_on(wanted text) returns boolean
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

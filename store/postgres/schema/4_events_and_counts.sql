@@ -104,7 +104,8 @@ begin
         from sorted where not is_single
       union all
         select min(id), max(at), type, count(*)::integer, array_agg(job_ids[1] order by id),
-               case when min(kinds[1] collate "C") = max(kinds[1] collate "C") then array[min(kinds[1])] else array_agg(kinds[1] order by id) end,
+               case when min(kinds[1] collate "C") = max(kinds[1] collate "C") then array[min(kinds[1])]
+                   else array_agg(kinds[1] order by id) end,
                case when count(targets) > 0 then array_agg(targets[1] order by id) end,
                case when count(attempts) > 0 then array_agg(attempts[1] order by id) end,
                case when count(workers) > 0 then array_agg(workers[1] order by id) end, common,
@@ -115,7 +116,8 @@ begin
     ),
     logged as (
         insert into {schema}.event_log (last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details, ats)
-        select newest + sum(size) over (order by id), at, type, size, job_ids, kinds, targets, attempts, workers, common, details, ats
+        select newest + sum(size) over (order by id), at, type, size, job_ids, kinds, targets, attempts, workers, common, details,
+            ats
         from merged returning last
     )
     update {schema}.event_head head set last = ended.last
@@ -166,7 +168,8 @@ alter table {schema}.count_changes set (
 -- The counts as they are at this moment.
 create view {schema}.kept_counts as
 select sum(enqueued)::bigint as enqueued, sum(pending)::bigint as pending, sum(queued)::bigint as queued,
-       sum(paused)::bigint as paused, sum(succeeded)::bigint as succeeded, sum(failed)::bigint as failed, sum(canceled)::bigint as canceled
+       sum(paused)::bigint as paused, sum(succeeded)::bigint as succeeded, sum(failed)::bigint as failed,
+           sum(canceled)::bigint as canceled
 from (select enqueued, pending, queued, paused, succeeded, failed, canceled from {schema}.job_counts
     union all
       select enqueued, pending, queued, paused, succeeded, failed, canceled from {schema}.count_changes

@@ -139,7 +139,8 @@ create function {schema}.damage(job {schema}.job_rows) returns text
     select string_agg(format('%s is %s, wanted %s', name, found, wanted), '; ') from (
         select name, moment::text, 'a time of the years 1 to 9999' from {schema}.odd_times(job)
         union all
-        select name, number::text, '0 to 1999999999' from (values ('attempt', job.attempt), ('forgiven', job.forgiven)) known (name, number)
+        select name, number::text, '0 to 1999999999'
+            from (values ('attempt', job.attempt), ('forgiven', job.forgiven)) known (name, number)
         where number not between 0 and 1999999999
         union all
         select 'progress_note', octet_length(job.progress_note) || ' bytes', 'at most 4000'
@@ -156,7 +157,8 @@ declare
     last constant timestamptz := '9999-12-31 23:59:59.999999+00';
 begin
     moment := clock_timestamp();
-    error := jsonb_build_object('type', 'row_damaged', 'message', 'its row was changed past the checks of the schema, ' || why)::text;
+    error := jsonb_build_object('type', 'row_damaged', 'message',
+        'its row was changed past the checks of the schema, ' || why)::text;
     -- First within bounds: a queued job may only fail with more attempts than it had.
     update {schema}.job_rows j set attempt = least(greatest(j.attempt, 0), 1000000000), started_at = null, finished_at = null
         where j.id = wanted;
@@ -173,12 +175,14 @@ begin
         where j.id = wanted
         returning j.kind, j.target, j.attempt into kind, target, attempt;
     insert into {schema}.endings (state, kind, at, jobs)
-        select 'failed', fail_damaged.kind, moment, int8multirange(int8range(wanted, wanted, '[]')) where fail_damaged.target is null;
+        select 'failed', fail_damaged.kind, moment, int8multirange(int8range(wanted, wanted, '[]'))
+            where fail_damaged.target is null;
     insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
         values ('job.failed', array[wanted], array[fail_damaged.kind],
                 case when fail_damaged.target is not null then array[fail_damaged.target] end,
                 array[fail_damaged.attempt], jsonb_build_object('error', {schema}.short_error(fail_damaged.error::jsonb)));
-    perform {schema}.make_end_message(j.id, j.kind, 'job.failed', j.attempt, j.webhook) from {schema}.job_rows j where j.id = wanted;
+    perform {schema}.make_end_message(j.id, j.kind, 'job.failed', j.attempt, j.webhook) from {schema}.job_rows j
+        where j.id = wanted;
     perform {schema}.hand_over(array[fail_damaged.target], true) where fail_damaged.target is not null;
 end $$;
 

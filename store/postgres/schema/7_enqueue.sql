@@ -63,7 +63,8 @@ begin
         id := case when wanted_key is not null then {schema}.key_holder(wanted_key) end;
         is_new := id is null;
         if is_new then
-            insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target, traceparent, webhook)
+            insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target,
+                traceparent, webhook)
             values (job ->> 'kind', coalesce(job -> 'payload', '{}'), (job ->> 'priority')::smallint,
                     coalesce((job ->> 'run_at')::timestamptz,
                              statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
@@ -94,7 +95,8 @@ begin
         return;
     end if;
     if jsonb_typeof(value) <> 'number' or value::text !~ '^-?[0-9]{1,20}$' or value::numeric not between smallest and largest then
-        perform {schema}.refuse_option(format('%s: found %s, wanted a whole number, %s to %s', option, value #>> '{}', smallest, largest));
+        perform {schema}.refuse_option(format('%s: found %s, wanted a whole number, %s to %s', option, value #>> '{}', smallest,
+            largest));
     end if;
 end $$;
 
@@ -142,7 +144,8 @@ declare
     unknown text;
 begin
     if jsonb_typeof(job) is distinct from 'object' then
-        perform {schema}.refuse_option(format('found %s, wanted an object with kind, payload and options', coalesce(jsonb_typeof(job), 'null')));
+        perform {schema}.refuse_option(format('found %s, wanted an object with kind, payload and options',
+            coalesce(jsonb_typeof(job), 'null')));
     end if;
     select key into unknown from jsonb_object_keys(job) key
         where key <> all (options) and key not in ('kind', 'tenant')
@@ -153,7 +156,8 @@ begin
     end if;
     if jsonb_typeof(job -> 'kind') is distinct from 'string' or char_length(job ->> 'kind') not between 1 and 100 then
         perform {schema}.refuse_option(format('kind: found %s, wanted a name of 1 to 100 characters',
-            case jsonb_typeof(job -> 'kind') when 'string' then char_length(job ->> 'kind') || ' characters' else coalesce(nullif(job ->> 'kind', ''), 'null') end));
+            case jsonb_typeof(job -> 'kind') when 'string' then char_length(job ->> 'kind') || ' characters'
+                else coalesce(nullif(job ->> 'kind', ''), 'null') end));
     end if;
     perform {schema}.check_whole('priority', job -> 'priority', -32768, 32767);
     perform {schema}.check_whole('max_attempts', job -> 'max_attempts', 1, 10001);
@@ -170,7 +174,8 @@ begin
     if job ->> 'dedup_key' is not null then perform {schema}.check_text('dedup_key', job -> 'dedup_key', 200); end if;
     if job ->> 'target' is not null then perform {schema}.check_text('target', job -> 'target', 200); end if;
     if job ->> 'traceparent' !~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' then
-        perform {schema}.refuse_option('traceparent: wanted a W3C traceparent, as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 is');
+        perform {schema}.refuse_option(
+            'traceparent: wanted a W3C traceparent, as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 is');
     end if;
     perform {schema}.check_webhook(job -> 'webhook');
     if job ->> 'tenant' <> (select queue.tenant from {schema}.queue_state queue) then
@@ -178,8 +183,10 @@ begin
             (select queue.tenant from {schema}.queue_state queue)), 'call enqueue in the schema of that tenant');
     end if;
     if job ->> 'dedup_scope' is not null and job ->> 'dedup_scope' not in ('until_finished', 'forever')
-        and (job ->> 'dedup_scope' !~ '^[0-9]{1,10}([.][0-9]{1,9})?$' or (job ->> 'dedup_scope')::numeric not between 0 and 3153600000) then
-        perform {schema}.refuse_option(format('dedup_scope: found %s, wanted until_finished, forever, or 0 to 3153600000 seconds', job ->> 'dedup_scope'));
+        and (job ->> 'dedup_scope' !~ '^[0-9]{1,10}([.][0-9]{1,9})?$'
+            or (job ->> 'dedup_scope')::numeric not between 0 and 3153600000) then
+        perform {schema}.refuse_option(format('dedup_scope: found %s, wanted until_finished, forever, or 0 to 3153600000 seconds',
+            job ->> 'dedup_scope'));
     end if;
     if job ->> 'dedup_scope' is not null and job ->> 'dedup_key' is null then
         perform {schema}.refuse_option('dedup_scope: found without dedup_key', 'give both of them');

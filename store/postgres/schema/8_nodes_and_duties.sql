@@ -34,10 +34,12 @@ declare
     jobs bigint;
 begin
     if jobs_per_node is null or jobs_per_node < 1 then
-        perform {schema}.refuse_option(format('jobs_per_node: found %s, wanted a whole number, 1 or more', coalesce(jobs_per_node::text, 'null')),
+        perform {schema}.refuse_option(format('jobs_per_node: found %s, wanted a whole number, 1 or more',
+            coalesce(jobs_per_node::text, 'null')),
             'give the workers.max_count of a node');
     elsif horizon_seconds is null or horizon_seconds not between 0 and 86400 then
-        perform {schema}.refuse_option(format('horizon_seconds: found %s, wanted 0 to 86400 seconds', coalesce(horizon_seconds::text, 'null')));
+        perform {schema}.refuse_option(format('horizon_seconds: found %s, wanted 0 to 86400 seconds',
+            coalesce(horizon_seconds::text, 'null')));
     end if;
     until := clock_timestamp() + make_interval(secs => horizon_seconds);
     select coalesce(sum(upper(part.ids) - lower(part.ids)), 0) into jobs

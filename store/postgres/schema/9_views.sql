@@ -36,7 +36,8 @@ select job.id, job.kind, job.target,
            where behind.room = 'behind' and behind.name = job.target and behind.priority = job.priority
              and behind.run_at = job.run_at and behind.first_id = job.id) as behind
 from {schema}.job_rows job left join lateral (  -- looked up for each: few jobs are asked for, and leases are few
-    select l.id, l.token, l.node, l.expires_at, l.heartbeat_at, l.workers[begun.place] as worker, l.started_at[begun.place] as started_at
+    select l.id, l.token, l.node, l.expires_at, l.heartbeat_at, l.workers[begun.place] as worker,
+        l.started_at[begun.place] as started_at
     from {schema}.leases l cross join lateral (select array_position(l.started, job.id) as place) begun
     where job.state = 'queued' and l.span @> job.id and l.jobs @> job.id limit 1) held on true;
 
@@ -71,13 +72,16 @@ select id, kind,
        payload,
        case when state = 'succeeded' then result end as result,
        error, reason, priority,
-       attempt + case when state = 'queued' then (select count(*)::integer from {schema}.leases l where l.span @> job.id and l.jobs @> job.id) else 0 end
+       attempt + case when state = 'queued' then (select count(*)::integer from {schema}.leases l
+           where l.span @> job.id and l.jobs @> job.id) else 0 end
            as attempt,
        max_attempts, created_at, run_at,
        case when state = 'queued' and exists (select from {schema}.leases l where l.span @> job.id and l.jobs @> job.id)
-            then (select l.started_at[array_position(l.started, job.id)] from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1)
+            then (select l.started_at[array_position(l.started, job.id)] from {schema}.leases l
+                where l.span @> job.id and l.jobs @> job.id limit 1)
             else started_at end as started_at,
-       case when state <> 'queued' or not exists (select from {schema}.leases l where l.span @> job.id and l.jobs @> job.id) then finished_at end
+       case when state <> 'queued' or not exists (select from {schema}.leases l
+           where l.span @> job.id and l.jobs @> job.id) then finished_at end
            as finished_at,
        case when state = 'queued' then (
            select l.node || coalesce('/' || l.workers[array_position(l.started, job.id)], '')
@@ -94,7 +98,8 @@ select id, kind,
                    'phase', shown.phase, 'phases', shown.phases, 'note', live.progress_note)
         from {schema}.live_jobs live cross join lateral (
             select 100.0 * count(*) filter (where phase.state = 'succeeded') / nullif(count(*), 0) as share,
-                   (array_agg(phase.name order by phase.place) filter (where phase.was_begun and phase.state <> 'succeeded'))[1] as phase,
+                   (array_agg(phase.name order by phase.place) filter (where phase.was_begun
+                       and phase.state <> 'succeeded'))[1] as phase,
                    coalesce(jsonb_agg(jsonb_build_object(
                        'name', phase.name, 'state', phase.state, 'progress', phase.progress, 'result', phase.result)
                        order by phase.place), '[]') as phases
@@ -121,7 +126,8 @@ select id, kind,
             from {schema}.live_jobs live
             where live.id = job.id and (live.lease_expires_at is not null or live.last_outcome is not null)) one) as attempts,
        greatest(created_at, changed_at, started_at, finished_at, requested_at, cleared_at, stale_at,
-                (select max(l.heartbeat_at) from {schema}.leases l where job.state = 'queued' and l.span @> job.id and l.jobs @> job.id)) as updated_at
+                (select max(l.heartbeat_at) from {schema}.leases l
+                    where job.state = 'queued' and l.span @> job.id and l.jobs @> job.id)) as updated_at
 from {schema}.job_rows job;
 -- No constant, which would be dropped: what leaves it out has the priority of its kind.
 alter view {schema}.jobs alter column priority set default nullif(0, 0)::smallint;
@@ -154,7 +160,8 @@ create view {schema}.queue_depth as
 select coalesce(sum(number), 0) as queued,
        coalesce(sum(number) filter (where claimable and run_at <= clock_timestamp()), 0) as due,
        coalesce(extract(epoch from clock_timestamp()
-           - greatest(min(run_at) filter (where claimable and run_at <= clock_timestamp()), timestamptz '0001-01-01')), 0) as oldest_due_seconds
+           - greatest(min(run_at) filter (where claimable and run_at <= clock_timestamp()), timestamptz '0001-01-01')),
+               0) as oldest_due_seconds
 from (select run_at, last_id - first_id + 1 as number, true as claimable from {schema}.ready
       union all select run_at, last_id - first_id + 1, room = 'parked' from {schema}.waiting) stretch;
 
@@ -208,7 +215,8 @@ select job.id, 'its holder is asked, and there is none' from {schema}.job_rows j
 where job.request is not null and not exists (select from stands where stands.room = 'leases' and stands.id = job.id)
 union all
 select job.id, format('is %s and no ending names it as it is', job.state) from {schema}.job_rows job
-where job.state in ('succeeded', 'failed', 'canceled') and not (job.state = 'failed' and job.target is not null and job.cleared_at is null)
+where job.state in ('succeeded', 'failed', 'canceled') and not (job.state = 'failed' and job.target is not null
+    and job.cleared_at is null)
   and not exists (select from named where named.id = job.id and named.at >= job.finished_at
                     and named.state = job.state and named.kind = job.kind and named.stale = (job.stale_at is not null));
 end $$;

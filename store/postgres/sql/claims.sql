@@ -1,7 +1,8 @@
 -- Claims: how workers get jobs. `claim` is the whole idea, and the form that is sent nearly always. claim_with_limits and
 -- claim_targets do more, and are sent only while jobs are met that need it.
 
--- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
+-- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the
+-- queue is paused
 -- 1. `due` walks the priorities downwards, in each of them the index of `ready`, and locks the stretches that it meets, at
 --    most `stretches`. It skips those that another claim has locked, and never reads what is not yet due. `limit 2000`
 --    bounds what the planner expects.
@@ -38,11 +39,13 @@ cut as materialized (
 ),
 {claimed}
 {answer},
-       0 as aside, coalesce((select beyond from stopped), 0) as busy, coalesce((select is_limited from stopped), false) as is_limited,
+       0 as aside, coalesce((select beyond from stopped), 0) as busy,
+           coalesce((select is_limited from stopped), false) as is_limited,
        false as is_full, case when {walked} > %(walked_max)s then {firsts} end as firsts
 from claimed
 
--- claim_one: as claim, for a single idle worker when nothing else is going on; returns whether another form has to judge, what it walked, and what it claimed
+-- claim_one: as claim, for a single idle worker when nothing else is going on; returns whether another form has to judge, what it
+-- walked, and what it claimed
 -- It looks at the very first stretch alone. If that has a target, is of a kind in `stops`, or is not yet due while there are
 -- stretches of lower priority, nothing is taken, and `claim` has to judge; so it must while the queue is paused. A claim pays
 -- for each node of its plan: this one has few.
@@ -71,13 +74,15 @@ left_over as (
 ),
 leased as (
     insert into {schema}.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
-    select %(token)s::uuid, kind, %(node)s::text, at, at + make_interval(secs => %(lease_seconds)s::float8), at, int8multirange(int8range(id, id, '[]')), int8range(id, id, '[]'),
+    select %(token)s::uuid, kind, %(node)s::text, at, at + make_interval(secs => %(lease_seconds)s::float8), at,
+        int8multirange(int8range(id, id, '[]')), int8range(id, id, '[]'),
            array[id], array[%(worker)s::int], array[at]
     from claimed
 ),
 drafted as (
     insert into {schema}.event_drafts (queued, type, job_ids, kinds, attempts, workers, common)
-    select -1, 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int], jsonb_build_object('node', %(node)s::text)
+    select -1, 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int],
+        jsonb_build_object('node', %(node)s::text)
     from claimed
 )
 select claimed.id is null and exists (
@@ -132,14 +137,17 @@ left_over as (
     where upto < stays_to and (upto >= first_id or stays_to < last_id)
 ),
 leased as (
-    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers,
+        started_at)
     select %(token)s, part.kind, coalesce(part.target, ''), %(node)s, now.at, now.at + make_interval(secs => %(lease_seconds)s),
-           now.at, part.jobs, range_merge(part.jobs), coalesce(begun.ids, '{}'), coalesce(begun.workers, '{}'), coalesce(begun.moments, '{}')
+           now.at, part.jobs, range_merge(part.jobs), coalesce(begun.ids, '{}'), coalesce(begun.workers, '{}'),
+               coalesce(begun.moments, '{}')
     from now cross join (
         select kind, target, range_agg(int8range(first_id, upto, '[]')) as jobs from cut where upto >= first_id
         group by kind, target) part
     left join lateral (
-        select array_agg(members.id) as ids, array_agg(now.workers[members.place]) as workers, array_fill(now.at, array[count(*)::int]) as moments
+        select array_agg(members.id) as ids, array_agg(now.workers[members.place]) as workers,
+            array_fill(now.at, array[count(*)::int]) as moments
         from members where now.idle > 0 and members.place <= now.idle
           and members.kind = part.kind and members.target is not distinct from part.target) begun on true
 ),
@@ -155,8 +163,10 @@ drafted as (
     where logged.first <= logged.last
 )
 
--- part answer: the columns of what was claimed, then how many stretches were met, of how many of those jobs were claimed, and how many entries of the index led to none
-select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots, claimed_epoch,
+-- part answer: the columns of what was claimed, then how many stretches were met, of how many of those jobs were claimed, and how
+-- many entries of the index led to none
+select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots,
+    claimed_epoch,
        (select count(*) from met)::int as met, (select count(*) from cut where upto >= first_id)::int as used, {walked} as walked
 
 -- part this_attempt: which attempt a claim makes; it is refused where nobody could write its end, in a row changed past its checks
@@ -169,14 +179,17 @@ job.attempt + 1 / (job.attempt between 0 and 1999999999)::integer
 -- part walked: how many index entries the claim walked that led to no stretch
 ({walked_so_far} - (select walked_before from now) - (select count(*) from met))
 
--- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by itself, but its page is, as four entries
-(pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) + 4 * pg_stat_get_xact_blocks_fetched('{schema}.ready_order'::regclass))
+-- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by
+-- itself, but its page is, as four entries
+(pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass)
+ + 4 * pg_stat_get_xact_blocks_fetched('{schema}.ready_order'::regclass))
 
 -- part claimed_at: when `job` was claimed, `now` being the clock; after a clock was put back, not before the job was made
 -- A job that was made more than a day ahead was made by hand, and would put off all starts of its node.
 greatest(now.at, case when job.created_at < now.at + interval '1 day' then job.created_at end)
 
--- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any
+-- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at
+-- marks, if there are any
 -- Jobs of a kind of which as many are leased as may be are parked: they leave the index that claims walk until `unpark`
 -- takes them back. Nothing is locked and nothing moved while no more jobs of any kind may be leased.
 -- lock_caps and unpark come before it in the same transaction.
@@ -249,13 +262,15 @@ limited as materialized (  -- of the kinds with a limit that are in `fitting`
 sized as materialized (
     select fitting.*, last_id - first_id + 1 as size,
            case when limited.kind is null then last_id - first_id + 1
-                else greatest(0, least(last_id - first_id + 1, limited.free - coalesce(sum(last_id - first_id + 1) over earlier, 0)))
+                else greatest(0, least(last_id - first_id + 1,
+                    limited.free - coalesce(sum(last_id - first_id + 1) over earlier, 0)))
            end::bigint as fits
     from fitting left join limited on limited.kind = fitting.kind
     window earlier as (partition by fitting.kind order by nth rows between unbounded preceding and 1 preceding)
 ),
 bounded as materialized (
-    select sized.*, first_id - 1 + greatest(0, least(fits, least(%(batch)s, (select free from room)) - coalesce(sum(fits) over earlier, 0)))::bigint as upto
+    select sized.*, first_id - 1 + greatest(0,
+        least(fits, least(%(batch)s, (select free from room)) - coalesce(sum(fits) over earlier, 0)))::bigint as upto
     from sized window earlier as (order by nth rows between unbounded preceding and 1 preceding)
 )
 
@@ -279,7 +294,8 @@ set_aside as (
     returning last_id - first_id + 1 as number
 )
 
--- part put_back: the jobs in `back` (id, priority, run_at, kind, target) may be claimed again: neighbours that are alike in stretches, those with a target by themselves
+-- part put_back: the jobs in `back` (id, priority, run_at, kind, target) may be claimed again: neighbours that are alike in
+-- stretches, those with a target by themselves
 put_back as (
     insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
     select priority, run_at, min(id), max(id), kind, target
@@ -289,11 +305,13 @@ put_back as (
     group by priority, run_at, kind, target, alone, island, id / 64
 )
 
--- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before it took
+-- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before
+-- it took
 -- They may be many, so it waits for longer than settlements do.
 select set_config('lock_timeout', %(lock_ms)s, true), {schema}.take_turn()
 
--- unpark: gives the first parked jobs of each capped kind back to the claim, as many as may run, at most `batch` a kind; none while as many jobs of all kinds are leased as may be
+-- unpark: gives the first parked jobs of each capped kind back to the claim, as many as may run, at most `batch` a kind; none while
+-- as many jobs of all kinds are leased as may be
 -- Whoever sends it holds the lock of lock_caps. A stretch is cut where there is no more room. Returns the places.
 with room as materialized (
     select cap.kind, cap.most - {leased_of_cap} as free
@@ -307,7 +325,8 @@ bound as materialized (
 first as materialized (
     select stretch.*, least(room.free, %(batch)s, (select free from bound)) as wanted
     from room cross join lateral (
-        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind, parked.target
+        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind,
+            parked.target
         from {schema}.waiting parked
         where parked.room = 'parked' and parked.name = room.kind
         order by parked.priority desc, parked.run_at, parked.first_id
@@ -330,10 +349,12 @@ insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
 select priority, run_at, first_id, upto, kind, target from cut
 returning priority, run_at, first_id
 
--- unpark_uncapped: gives parked jobs of these kinds, which have no cap any more, back to the claim, at most `batch` stretches a kind
+-- unpark_uncapped: gives parked jobs of these kinds, which have no cap any more, back to the claim, at most `batch` stretches a
+-- kind
 with first as materialized (
     select stretch.* from unnest(%(kinds)s::text[]) as uncapped (kind) cross join lateral (
-        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind, parked.target
+        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind,
+            parked.target
         from {schema}.waiting parked
         where parked.room = 'parked' and parked.name = uncapped.kind
         order by parked.priority desc, parked.run_at, parked.first_id
@@ -354,7 +375,8 @@ with recursive walk (kind) as (
 )
 select kind from walk where kind is not null
 
--- first_places: where in each priority the first claimable job is, and how many index entries were walked that lead to no job; takes and locks none
+-- first_places: where in each priority the first claimable job is, and how many index entries were walked that lead to no job;
+-- takes and locks none
 with now as materialized (
     select clock_timestamp() as at, {walked_so_far} as walked_before
 ),

@@ -17,7 +17,8 @@ of_targets as materialized (
 ),
 seen as materialized (  -- found once for each target, by the first of its jobs
     select mine.*, known.target is not null as is_known, holder.job_id as holder_id, holder.reserved,
-           coalesce(overtaken.id, parked.id) as overtaken_id, overtaken.place_in_table as overtaken_place, parked.place_in_table as parked_place,
+           coalesce(overtaken.id, parked.id) as overtaken_id, overtaken.place_in_table as overtaken_place,
+               parked.place_in_table as parked_place,
            halts.id as halts_id, halting.id as halting_id, intruder.id as intruder_id, earlier.id as earlier_id
     from of_targets mine
     left join lateral (
@@ -80,7 +81,8 @@ decided as materialized (  -- chosen_id null = no job of the target
     from gathered
 ),
 fitting as materialized (
-    select place_in_table, priority, run_at, first_id, last_id, kind, target, nth, null::bigint as holder_id from met where target is null
+    select place_in_table, priority, run_at, first_id, last_id, kind, target, nth, null::bigint as holder_id from met
+        where target is null
   union all
     select place_in_table, priority, run_at, first_id, last_id, kind, target, nth, holder_id from decided where id = chosen_id
 ),
@@ -154,7 +156,8 @@ from claimed
 -- lock_targets: locks the rows of these targets' holders, in order, before any of their jobs is settled
 select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update
 
--- held_up: which of these jobs cannot be written about now, since an open transaction of somebody else holds the job, or the holder of its target, if that is given
+-- held_up: which of these jobs cannot be written about now, since an open transaction of somebody else holds the job, or the holder
+-- of its target, if that is given
 -- The locks that it takes end with it.
 with free as materialized (
     select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update skip locked
@@ -178,7 +181,8 @@ select target from {schema}.target_holders
 where target in (select job.target from {schema}.job_rows job where job.id = any (%(ids)s::bigint[]) and job.target is not null)
 order by target for update
 
--- hand_over: passes on those of these targets whose holder has ended; a statement of its own, so that it sees what was committed before it
+-- hand_over: passes on those of these targets whose holder has ended; a statement of its own, so that it sees what was committed
+-- before it
 select {schema}.hand_over(%(targets)s::text[], %(ring)s)
 
 -- turns_of: the place of the job of each target whose turn it is
@@ -196,10 +200,12 @@ with halted as materialized (
 )
 select count(*), coalesce((array_agg(target order by target))[:%(named)s], '{}'::text[]) from halted
 
--- target: the job that holds a target, or halts it while none holds it, and the waiting jobs: how many, up to `bound`, and the first
+-- target: the job that holds a target, or halts it while none holds it, and the waiting jobs: how many, up to `bound`, and the
+-- first
 select holder.job_id, coalesce(holder.reserved, true),
        (select count(*) from (
-            select from {schema}.waiting behind where behind.room = 'behind' and behind.name = %(target)s limit %(bound)s) behind)::int,
+            select from {schema}.waiting behind where behind.room = 'behind' and behind.name = %(target)s
+                limit %(bound)s) behind)::int,
        array(select behind.first_id from {schema}.waiting behind where behind.room = 'behind' and behind.name = %(target)s
              order by behind.priority desc, behind.run_at, behind.first_id limit %(shown)s)
 from (select one.job_id, one.reserved from {schema}.target_holders one where one.target = %(target)s

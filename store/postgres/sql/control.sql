@@ -63,7 +63,8 @@ select array(select id from acted where allowed), array(select id from acted whe
              where id = any (%(ids)s::bigint[]) and {may_stand} and cleared_at is null
                and id <> all (array(select id from acted)))
 
--- part in_hand_of_page: of the queued jobs in `read_jobs` those that are in hand; read from the leases alone that reach into the same ids. The limit says what the planner should expect
+-- part in_hand_of_page: of the queued jobs in `read_jobs` those that are in hand; read from the leases alone that reach into the
+-- same ids. The limit says what the planner should expect
 in_hand_of_page as materialized (
     select member.id, member.id = any (lease.started) as has_started
     from (select min(id) as first_id, max(id) as last_id from read_jobs where state = 'queued') page

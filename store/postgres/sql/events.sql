@@ -58,10 +58,12 @@ from (select id, {state_of_page} as state, attempt from read_jobs) standing orde
 with leased as ({in_hand_by_state}),
 counted as (
     select jsonb_object_agg(state, number) as by_state
-    from (select by_row.state, by_row.number - case by_row.state when 'queued' then (select assigned + running from leased) else 0 end as number
+    from (select by_row.state, by_row.number - case by_row.state
+        when 'queued' then (select assigned + running from leased) else 0 end as number
           from (select state, count(*) as number from {schema}.job_rows group by state) by_row
         union all
-          select of.state, of.number from leased cross join lateral (values ('assigned', assigned), ('running', running)) of (state, number)) grouped
+          select of.state, of.number from leased
+              cross join lateral (values ('assigned', assigned), ('running', running)) of (state, number)) grouped
     where number <> 0
 ),
 waiting as (

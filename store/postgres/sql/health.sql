@@ -108,7 +108,8 @@ wanted as (
          unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) privilege
     where class.relname <> 'schema_migrations' or privilege = 'SELECT'
     union all
-    select 'sequence ' || class.relname, 'USAGE', case when class.relkind = 'S' then has_sequence_privilege(class.oid, 'USAGE') end, 3
+    select 'sequence ' || class.relname, 'USAGE', case when class.relkind = 'S' then has_sequence_privilege(class.oid, 'USAGE') end,
+        3
     from space join pg_class class on class.relnamespace = space.oid and class.relkind = 'S'
     union all
     select 'function ' || proc.proname, 'EXECUTE', has_function_privilege(proc.oid, 'EXECUTE'), 4

@@ -1,7 +1,9 @@
 -- The past: of the queue, in steps, and of decisions, runs of like ones as one row, with the hours beside the model.
 
--- add_history: adds what became of jobs to the rows of the step that has just ended, of each length, and marks; gives the store's time
--- Told within a step's first half, it belongs to the step before: nodes tell when a step is over. All nodes write rows in one order.
+-- add_history: adds what became of jobs to the rows of the step that has just ended, of each length, and marks; gives the store's
+-- time
+-- Told within a step's first half, it belongs to the step before: nodes tell when a step is over. All nodes write rows in one
+-- order.
 with noted as materialized (select extract(epoch from clock_timestamp())::float8 as at),
 added as (
     insert into {schema}.history_kinds as old
@@ -78,7 +80,8 @@ ended as (
 marks as (
     delete from {schema}.history_marks where (at_seconds, what, node) in (
         select at_seconds, what, node from {schema}.history_marks
-        where at_seconds < (select max(until) from (select min(until) as until from kept) oldest) order by at_seconds limit %(batch)s)
+        where at_seconds < (select max(until) from (select min(until) as until from kept) oldest)
+            order by at_seconds limit %(batch)s)
     returning 1
 )
 select (select count(*) from looks) + (select count(*) from ended) + (select count(*) from marks)

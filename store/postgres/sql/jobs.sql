@@ -1,5 +1,5 @@
--- Making jobs and reading them. {job_columns} are those of a `JobRecord`, {brief_columns} without what may be large; {new_jobs} are jobs that are asked for, with a column
--- for each of their options.
+-- Making jobs and reading them. {job_columns} are those of a `JobRecord`, {brief_columns} without what may be large; {new_jobs} are
+-- jobs that are asked for, with a column for each of their options.
 
 -- enqueue: makes all of these jobs or none, and returns their ids in order
 insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, traceparent, webhook)
@@ -14,9 +14,11 @@ returning id
 -- enqueue_keyed: makes these jobs, except those whose key is held; returns for each which job it is, and whether it is new
 select id, is_new from {schema}.enqueue_keyed(array(select to_jsonb(job) from {new_jobs} order by job.place))
 
--- jobs: jobs newest first, filtered, at most `bound` of the first `span` that each walk comes by; at which job the walks ended, if not at the last, when that was made, and how many they came by
+-- jobs: jobs newest first, filtered, at most `bound` of the first `span` that each walk comes by; at which job the walks ended, if
+-- not at the last, when that was made, and how many they came by
 -- Jobs at rest are walked through along their index, those in hand by their leases, queued ones by their places, if the line is
--- no longer than `span` stretches; where other states are wanted too, all jobs by their ids. The bounds of a walk stand in one row, so that any plan looks them up.
+-- no longer than `span` stretches; where other states are wanted too, all jobs by their ids. The bounds of a walk stand in one row,
+-- so that any plan looks them up.
 with reach as materialized (
     select least(%(before_id)s::bigint, 9223372036854775807, {schema}.first_made_since(%(until)s::timestamptz + {margin}),
                  (select least(nullif(held.job_id, 0), 9223372036854775806) + 1
@@ -34,7 +36,8 @@ line as materialized (
 short as materialized (select %(lines_up)s::boolean and count(*) <= %(span)s as so from line),
 walked as materialized (
     (select job.id, row_number() over (order by job.id desc) as nth,
-            {fits} and (%(states)s::text[] is null or job.state = any (%(states)s::text[]) and (job.state <> 'queued' or not exists (
+            {fits} and (%(states)s::text[] is null or job.state = any (%(states)s::text[])
+                and (job.state <> 'queued' or not exists (
                 select from {schema}.leases lease where lease.span @> job.id and lease.jobs @> job.id))) as fits
      from (select * from {schema}.job_rows met
            where %(walks)s::boolean and not (select so from short)
@@ -110,7 +113,8 @@ select id, traceparent from {schema}.job_rows where id = any (%(ids)s::bigint[])
 select job_id, attempt, node, worker, started_at, finished_at, outcome, error::text, log
 from {schema}.attempts where job_id = any (%(ids)s::bigint[]) order by job_id, attempt
 
--- job_log: the state of a job, and what its attempts from one on have logged: of those that have ended the whole text, at most `bound`; of the one in hand the parts behind a line, each with the number of its first
+-- job_log: the state of a job, and what its attempts from one on have logged: of those that have ended the whole text, at most
+-- `bound`; of the one in hand the parts behind a line, each with the number of its first
 select job.state, part.attempt, part.first, part.words
 from {schema}.live_jobs job left join lateral (
     (select past.attempt, null::bigint as first, past.log as words from {schema}.attempts past

@@ -14,7 +14,8 @@ given as materialized (
     from unnest(%(set_tokens)s::uuid[], %(set_targets)s::text[], %(sets)s::int8multirange[]) as given (token, target, jobs)
 )
 
--- part taken: takes the jobs in `given` out of their leases; `stood` is what stood there, by the place of its token, and `begun` those of them that are known to have started
+-- part taken: takes the jobs in `given` out of their leases; `stood` is what stood there, by the place of its token, and `begun`
+-- those of them that are known to have started
 mine as materialized (
     select lease.id, lease.token, lease.kind, lease.node, lease.jobs * given.jobs as done, lease.jobs - given.jobs as rest,
            lease.started, lease.workers, lease.started_at
@@ -68,7 +69,8 @@ drafted as (
     from late join {schema}.job_rows job using (id) group by late.node
 )
 
--- renew: extends the leases that still stand, unless `lease_seconds` is null, and marks the jobs that have started; returns the jobs, and those whose holder is asked for something, with what it is
+-- renew: extends the leases that still stand, unless `lease_seconds` is null, and marks the jobs that have started; returns the
+-- jobs, and those whose holder is asked for something, with what it is
 -- A lease of which not all jobs are given is split: the others run out when they would have. Those given stay in its row,
 -- because a statement that waits for it sees no row that is made meanwhile.
 with now as materialized (select clock_timestamp() as at),
@@ -83,7 +85,8 @@ extended as (
     where lease.id = mine.id and %(lease_seconds)s::float8 is not null
 ),
 split as (
-    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers,
+        started_at)
     select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, range_merge(rest), started, workers, started_at
     from mine where not isempty(rest) and %(lease_seconds)s::float8 is not null
 ),
@@ -162,7 +165,8 @@ select count(*) from (
         on lease.token = given.token and lease.target = given.target and lease.jobs && given.jobs
     order by lease.target, lease.token, lease.id for update of lease) locked
 
--- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing because their lease was lost, and those that a request canceled or paused
+-- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing because their lease was lost, and
+-- those that a request canceled or paused
 -- A job that would go on, but has a request to cancel or pause it, ends or pauses instead: no request is ever lost.
 -- What happened is summed up once; the rest of the statement skips whatever the sums say did not happen.
 with now as materialized (select clock_timestamp() as at),
@@ -174,14 +178,17 @@ ended as materialized (  -- shorter arrays are padded with nulls, which stand fo
            coalesce(to_timestamp(ended.started_epoch), begun.moments[known.place]) as started_at,
            to_timestamp(ended.ended_epoch) as finished_at,
            ended.started_epoch is not null and known.place is null as late_start,
-           ended.delay_seconds, ended.result, ended.error, ended.reason, coalesce(ended.forgive, false) as forgive, ended.log, ended.spent,
-           ended.percent, ended.note, ended.phase, ended.phase_percent, coalesce(ended.state in ('queued', 'paused'), false) as goes_on
+           ended.delay_seconds, ended.result, ended.error, ended.reason, coalesce(ended.forgive, false) as forgive, ended.log,
+               ended.spent,
+           ended.percent, ended.note, ended.phase, ended.phase_percent,
+               coalesce(ended.state in ('queued', 'paused'), false) as goes_on
     from unnest(
         %(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
         %(started_epochs)s::float8[], %(ended_epochs)s::float8[], %(delays)s::float8[], %(results)s::text[],
         %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[], %(logs)s::text[], %(spents)s::text[],
         %(percents)s::float4[], %(notes)s::text[], %(phases)s::text[], %(phase_percents)s::float4[])
-    as ended (id, which, worker, state, outcome, started_epoch, ended_epoch, delay_seconds, result, error, reason, forgive, log, spent,
+    as ended (id, which, worker, state, outcome, started_epoch, ended_epoch, delay_seconds, result, error, reason, forgive, log,
+        spent,
               percent, note, phase, phase_percent)
     join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
     cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
@@ -212,7 +219,8 @@ settled as (
         max_attempts = job.max_attempts + ended.forgive::int
     from ended
     where job.id = ended.id
-    returning job.id, job.attempt, job.state, job.kind, job.target, job.worker, job.node, ended.late_start, job.webhook, ended.goes_on,
+    returning job.id, job.attempt, job.state, job.kind, job.target, job.worker, job.node, ended.late_start, job.webhook,
+        ended.goes_on,
               ended.percent, job.started_at, job.finished_at, ended.outcome, ended.error, ended.log, ended.state as wished,
               job.priority, job.run_at, job.reason, job.cleared_at, ended.note, ended.phase, ended.phase_percent
 ),
@@ -267,7 +275,8 @@ drafted as (  -- in this order for each job, after the drafts of settle_phases; 
                       when outcome = 'snoozed' then jsonb_build_object('outcome', outcome, 'reason', left(reason, 1000),
                                'run_at', {schema}.time_text(run_at))
                       when outcome <> 'retrying' then jsonb_build_object('outcome', outcome, 'reason', left(reason, 1000))
-                      else jsonb_build_object('error', {schema}.short_error(error::jsonb), 'run_at', {schema}.time_text(run_at)) end as details
+                      else jsonb_build_object('error', {schema}.short_error(error::jsonb), 'run_at',
+                          {schema}.time_text(run_at)) end as details
           from settled where (select all_of_them > succeeded from sums) and state <> 'succeeded') other
     group by what, kind, target is not null
     returning 1
@@ -281,7 +290,8 @@ where (  -- after the drafts, because a message that fails at once drafts an eve
     where (state in ('failed', 'canceled') or state = 'succeeded' and webhook is null) and (select count(*) from drafted) > 0
       and (select own_webhooks > 0 or exists (select from {schema}.kind_rules rule where rule.webhook is not null) from sums)) >= 0
 
--- settle_successes: as settle, for attempts of which nothing else is to be said than their result; returns the ids that changed nothing
+-- settle_successes: as settle, for attempts of which nothing else is to be said than their result; returns the ids that changed
+-- nothing
 -- Of attempts and kinds one value stands for all.
 -- Rows say nothing back, which would cost as much again as half of the statement: what stood in the leases is what succeeds,
 -- and their lock orders what is drafted here behind all else that their holder had drafted.
@@ -290,7 +300,8 @@ with now as materialized (select clock_timestamp() as at),
 {taken},
 stands as materialized (
     select ended.id, stood.token, stood.node, coalesce(ended.kind, (%(kinds)s::text[])[1]) as kind, ended.target,
-           coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt, coalesce(begun.workers[known.place], ended.worker) as worker,
+           coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt,
+               coalesce(begun.workers[known.place], ended.worker) as worker,
            coalesce(to_timestamp(ended.started_epoch), begun.moments[known.place]) as started_at,
            to_timestamp(ended.ended_epoch) as finished_at, known.place is null as late_start, ended.result
     from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_epochs)s::float8[], %(ended_epochs)s::float8[],
@@ -360,7 +371,8 @@ held as materialized (
     order by holder.target limit %(batch)s for update skip locked
 ),
 late as materialized (
-    select lease.id, lease.token, lease.target, lease.node, lease.expires_at, lease.jobs, lease.started, lease.workers, lease.started_at
+    select lease.id, lease.token, lease.target, lease.node, lease.expires_at, lease.jobs, lease.started, lease.workers,
+        lease.started_at
     from {schema}.leases lease
     where lease.expires_at <= (select at from now) and (lease.target <> '') = %(targeted)s
       and (not %(targeted)s or lease.target = any (array(select target from held))

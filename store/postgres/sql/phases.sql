@@ -6,7 +6,8 @@ named as materialized (
     from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
 )
 
--- begin_phases: starts attempts, each fenced by its claim token, with the first phase that is not finished; returns their jobs, each with the results of finished phases
+-- begin_phases: starts attempts, each fenced by its claim token, with the first phase that is not finished; returns their jobs,
+-- each with the results of finished phases
 -- Safe to send again: a phase that this attempt began is not begun twice, and a call that arrives late, after its attempt
 -- has gone on, takes nothing back.
 with now as materialized (select clock_timestamp() as at),
@@ -78,7 +79,8 @@ shown as (
 select held.id, known.name, known.result::text
 from held left join known on known.job_id = held.id and known.is_finished
 
--- advance_phases: finishes phases, starts the next ones, each fenced by its claim token, and drafts events; returns the jobs that took it
+-- advance_phases: finishes phases, starts the next ones, each fenced by its claim token, and drafts events; returns the jobs that
+-- took it
 -- Safe to send again: a finished phase is not finished twice, and no second event is drafted. If a standby took over that
 -- has lost the beginning of the phases, their rows are restored.
 with now as materialized (select clock_timestamp() as at),
@@ -106,7 +108,8 @@ restored as (
     select held.id, named.place, named.name,
            case named.name when held.finished then 'succeeded' when held.next then 'running' else 'pending' end,
            case named.name when held.finished then 100 end, case named.name when held.finished then held.result::jsonb end,
-           (named.name in (held.finished, held.next))::int, case when named.name in (held.finished, held.next) then held.attempt end,
+           (named.name in (held.finished, held.next))::int,
+               case when named.name in (held.finished, held.next) then held.attempt end,
            case when named.name in (held.finished, held.next) then now.at end, case named.name when held.finished then now.at end
     from held join named on named.job_id = held.id, now
     where not exists (select from {schema}.job_phases phase where phase.job_id = held.id and phase.name = held.finished)
@@ -132,7 +135,8 @@ share as materialized (
 moved as (
     update {schema}.job_rows job
     set progress = greatest(case when job.progress_of = held.attempt then job.progress else 0 end, share.percent::float4),
-        progress_note = null, progress_of = held.attempt, changed_at = clock_timestamp(), spent = coalesce(held.spent::jsonb, job.spent)
+        progress_note = null, progress_of = held.attempt, changed_at = clock_timestamp(),
+            spent = coalesce(held.spent::jsonb, job.spent)
     from held join share using (id)
     where job.id = held.id and held.id in (select job_id from finished)
 ),
@@ -195,7 +199,8 @@ begun as (
 completed as (
     select held.id, held.kind, held.target, held.attempt, held.name,
            100.0::float8 * count(*) filter (where phase.state = 'succeeded' or named.name = held.name) / count(*) as percent
-    from held join (select job_id from ended where state = 'succeeded' union select job_id from restored) done on done.job_id = held.id
+    from held join (select job_id from ended
+        where state = 'succeeded' union select job_id from restored) done on done.job_id = held.id
     join named on named.job_id = held.id
     left join {schema}.job_phases phase on phase.job_id = held.id and phase.name = named.name
     group by held.id, held.kind, held.target, held.attempt, held.name
@@ -225,7 +230,8 @@ from (
 ) phases
 order by job_id, place
 
--- declare_kinds: declares phases, webhooks and priorities of kinds, for readers without a catalog; forgets kinds that have none of them
+-- declare_kinds: declares phases, webhooks and priorities of kinds, for readers without a catalog; forgets kinds that have none of
+-- them
 with declared as (
     select rule.kind, rule.phases, rule.webhook, rule.priority
     from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text, priority smallint)

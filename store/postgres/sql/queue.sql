@@ -1,6 +1,8 @@
 -- The queue as a whole: what is due, when the next job will be, and counts.
 
--- observe: what a scaling decision is made of: due and claimable jobs up to `bound`, how long the first of them has waited, whether any are parked, the room of the other nodes (and of those before this one by id), a number that changes with the first due job, and how many more jobs may be leased
+-- observe: what a scaling decision is made of: due and claimable jobs up to `bound`, how long the first of them has waited, whether
+-- any are parked, the room of the other nodes (and of those before this one by id), a number that changes with the first due job,
+-- and how many more jobs may be leased
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 {due_jobs}
@@ -9,11 +11,13 @@ select {seen_of_due},
             then greatest(0, %(most)s::int - {leased_of_all}) end
 from {room_of_others}
 
--- observe_line: as `observe`, and the first `rows` stretches in line that are due within `horizon`, in the order of claims: their kinds, sizes, last jobs, and how long they have waited; and how many jobs may stand behind them
+-- observe_line: as `observe`, and the first `rows` stretches in line that are due within `horizon`, in the order of claims: their
+-- kinds, sizes, last jobs, and how long they have waited; and how many jobs may stand behind them
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 line as materialized (
-    select first.*, levels.priority, extract(epoch from (select at from now) - greatest(first.run_at, timestamptz '0001-01-01'))::float8 as waited
+    select first.*, levels.priority, extract(epoch
+        from (select at from now) - greatest(first.run_at, timestamptz '0001-01-01'))::float8 as waited
     from levels cross join lateral (
         select stretch.kind, stretch.run_at, stretch.first_id, stretch.last_id, stretch.last_id - stretch.first_id + 1 as size
         from {schema}.ready stretch
@@ -48,7 +52,8 @@ due as materialized (
     limit %(bound)s
 )
 
--- part seen_of_due: how many jobs of `due` there are, up to `bound`, how long the first has waited, and what else a decision needs of the store
+-- part seen_of_due: how many jobs of `due` there are, up to `bound`, how long the first has waited, and what else a decision needs
+-- of the store
        least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
        coalesce((select extract(epoch from (select at from now) - min(run_at)) from due), 0)::float8,
        (select paused_at is not null from {schema}.queue_state),
@@ -89,7 +94,8 @@ select least(%(bound)s::bigint, coalesce((
         select least(%(bound)s::bigint, coalesce(sum(size), 0)) as number from (
             select last_id - first_id + 1 as size from {schema}.waiting where room = its_room limit %(bound)s) stretch) counted)
 
--- waiting_kinds: how many of the first claimable jobs are of each kind: of those that are due and of those that are not yet, `bound` stretches each
+-- waiting_kinds: how many of the first claimable jobs are of each kind: of those that are due and of those that are not yet,
+-- `bound` stretches each
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 looked as materialized (
@@ -111,7 +117,8 @@ select kind, sum(size)::bigint from looked group by kind
 -- work_ahead: how many jobs nodes are wanted for: in hand, due, and due within the horizon
 select {schema}.nodes_desired(1, %(horizon)s)
 
--- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
+-- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one
+-- is. No row if the node `me` is not known
 -- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
 -- may have left the hint to another one, which commits before it: it shows by the lock that every writer of the table holds.
 with now as materialized (select clock_timestamp() as at),
@@ -152,7 +159,8 @@ from ({observe}) seen (due, oldest, paused, parked)
 -- One of these for each tenant, all in one statement.
 select '{tenant}'::text, seen.* from ({idle_check}) seen
 
--- counts: jobs by state, exact, whether the queue is paused, and halted targets up to 1,000; leased jobs are counted, the others come from the kept counts
+-- counts: jobs by state, exact, whether the queue is paused, and halted targets up to 1,000; leased jobs are counted, the others
+-- come from the kept counts
 with recursive leased as ({in_hand_by_state}),
 -- Halted targets are walked from one to the next along job_rows_halting, however many jobs halt each.
 halted (target, number) as (

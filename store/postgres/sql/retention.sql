@@ -1,11 +1,13 @@
 -- Jobs that ended go stale, and are deleted. Both walk along the endings, in the order of endings_order. What an ending names
 -- is only where to look: the job itself says whether it is still the one that ended so.
 
--- gather_endings: puts small endings of the last hour that are so close in time together, up to 500 jobs in one; else jobs that end one by one had a row and its index entries each, for as long as they are kept
+-- gather_endings: puts small endings of the last hour that are so close in time together, up to 500 jobs in one; else jobs that end
+-- one by one had a row and its index entries each, for as long as they are kept
 -- Their jobs count as ended when the last of them did. Skips endings that are locked. Returns how many it put together.
 with recursive {ending_groups},
 small as materialized (
-    select id, state, kind, moment, (sum(number) over (partition by state, kind, moment order by at, id) - 1)::bigint / 500 as portion
+    select id, state, kind, moment, (sum(number) over (partition by state, kind, moment order by at,
+        id) - 1)::bigint / 500 as portion
     from (
         select found.*, floor(extract(epoch from found.at) / %(close_seconds)s::float8) as moment
         from groups cross join lateral (
@@ -68,7 +70,8 @@ select array(select picked_id from looked where picked_id is not null order by p
        array(select distinct ending_id from looked where picked_id is not null), last.state, last.kind, last.at, last.id
 from {further}
 
--- part walked_endings: the next jobs whose time has come (`looked`), those to be dealt with locked (`picked_id`); what their endings named in vain is dropped, and the ending at which the batch is full is cut in two
+-- part walked_endings: the next jobs whose time has come (`looked`), those to be dealt with locked (`picked_id`); what their
+-- endings named in vain is dropped, and the ending at which the batch is full is cut in two
 -- Goes from kind to kind by one probe each, and in each kind only as far as its age reaches.
 now as materialized (select clock_timestamp() as at),
 ages as materialized (  -- a kind without an age of its own has the one without a kind
@@ -160,7 +163,8 @@ job.state = member.state and job.kind = member.kind and job.finished_at <= membe
 (select coalesce(sum(number), 0) >= %(batch)s as is_full from met) looks left join lateral (
     select * from met order by state desc, kind desc, at desc, id desc limit 1) last on looks.is_full
 
--- pick_one: locks a job that somebody wants deleted, and says how it stands: its state, its target, whether it halts that, and whether a message about it waits
+-- pick_one: locks a job that somebody wants deleted, and says how it stands: its state, its target, whether it halts that, and
+-- whether a message about it waits
 select (select live.state from {schema}.live_jobs live where live.id = job.id), job.target,
        job.state = 'failed' and job.target is not null and job.cleared_at is null,
        exists (select from {schema}.webhooks waits where waits.job_id = job.id and waits.state = 'waiting')

@@ -21,7 +21,8 @@ taken as (
 )
 select * from taken order by id
 
--- settle_webhooks: writes the results of deliveries, each fenced by its token, and drafts events for those that ended; returns their ids
+-- settle_webhooks: writes the results of deliveries, each fenced by its token, and drafts events for those that ended; returns
+-- their ids
 -- When a receiver is gone, its other waiting messages fail too, except those that another node is delivering.
 with now as materialized (select clock_timestamp() as at),
 tried as materialized (
@@ -81,7 +82,8 @@ select id from settled
 select extract(epoch from min(due_at) - clock_timestamp())::float8 from {schema}.webhooks where state = 'waiting'
 
 -- webhooks: messages newest first, filtered, at most `bound`
-select id, 'msg_' || replace(message_id::text, '-', ''), job_id, url, type, state, tries, created_at, due_at, ended_at, status, error
+select id, 'msg_' || replace(message_id::text, '-', ''), job_id, url, type, state, tries, created_at, due_at, ended_at, status,
+    error
 from {schema}.webhooks
 where id < coalesce(%(before_id)s::bigint, 9223372036854775807)
   and (%(job_id)s::bigint is null or job_id = %(job_id)s)

@@ -42,7 +42,8 @@ of_kind as (
 select (select count(*) from (select from in_target limit %(bound)s) counted)::int,
        least(%(bound)s::bigint, (select coalesce(sum(size), 0) from of_kind))::int
 
--- why_line: of the first `bound` jobs in claim order, by kind: how many will be claimed before this one, how many in all, how many of its target go first, how many were read, and whether it is among them
+-- why_line: of the first `bound` jobs in claim order, by kind: how many will be claimed before this one, how many in all, how many
+-- of its target go first, how many were read, and whether it is among them
 -- Of the jobs of a target only the one whose turn it is counts: the others will wait behind it.
 with now as materialized (select clock_timestamp() as at),
 mine as materialized (

@@ -197,7 +197,8 @@ select
    where phase.job_id = job.id and phase.state <> 'succeeded' and job.state <> 'succeeded'
    order by phase.place limit 1) as phase,
   (select json_group_array(json_object('name', shown.name, 'state', shown.state,
-     'progress', case shown.state when 'succeeded' then 100 when 'pending' then 0 else cast(coalesce(shown.progress, 0) + 0.5 as integer) end,
+     'progress', case shown.state when 'succeeded' then 100
+         when 'pending' then 0 else cast(coalesce(shown.progress, 0) + 0.5 as integer) end,
      'result', json(shown.result)))
    from (
      select known.name, known.progress,

@@ -59,7 +59,8 @@ select kind, count(*) from job_rows
 where state = 'assigned' or state = 'running'
 group by kind
 
--- claim: takes the queued jobs in :ids (JSON) under a lease and counts the attempts; the first ones for :workers (JSON), started at once
+-- claim: takes the queued jobs in :ids (JSON) under a lease and counts the attempts; the first ones for :workers (JSON), started at
+-- once
 update job_rows
 set state = case when taken.worker is null then 'assigned' else 'running' end,
   attempt = attempt + 1, claim_token = :token, node = :node, worker = taken.worker,

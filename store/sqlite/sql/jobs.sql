@@ -1,8 +1,10 @@
 -- Jobs: making them, reading them, looking some out, and acting on them; and on the queue.
 
 -- enqueue: one new job, :state; due at :run_at; :behind = 1 if another has its target. Gives its id and its priority
-insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, traceparent, webhook)
-values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :behind, :traceparent, :webhook)
+insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, traceparent,
+    webhook)
+values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at,
+    :state, :dedup_key, :target, :behind, :traceparent, :webhook)
 returning id, priority
 
 -- priority_of_kind: that of jobs of a kind that have none of their own
@@ -19,7 +21,8 @@ where key = :key and (until > :now or (until is null and exists (
 insert into dedup_keys (key, job_id, until) values (:key, :job_id, :until)
 on conflict (key) do update set job_id = excluded.job_id, until = excluded.until
 
--- look_through: of the next :span jobs by their ids downwards those that fit, and the last one; each with its number among them. {source}, {which}: which jobs and by which index, written out so that a partial one serves; {states}: those that fit
+-- look_through: of the next :span jobs by their ids downwards those that fit, and the last one; each with its number among them.
+-- {source}, {which}: which jobs and by which index, written out so that a partial one serves; {states}: those that fit
 select id, fits, nth, created_at from (
   select id, fits, created_at, row_number() over () as nth from (
     select id, created_at, {states} and (:kind is null or kind = :kind) and (:target is null or target = :target)

@@ -5,7 +5,8 @@ select id, kind, target, attempt, state, node, worker, request, webhook
 from job_rows
 where id = :id and claim_token = :token and state in ('assigned', 'running')
 
--- held_many: of the jobs in :ids (JSON) those that are leased under their token, as they stand before something is written about them: a JSON list of id, node of one that has not started yet, webhook
+-- held_many: of the jobs in :ids (JSON) those that are leased under their token, as they stand before something is written
+-- about them: a JSON list of id, node of one that has not started yet, webhook
 select cast(json_group_array(json_array(id, case when state = 'assigned' then node end, webhook)) as blob)
 from (select value as ended_id, substr(:tokens, 1 + 16 * key, 16) as token from json_each(:ids)) as ended
 cross join job_rows on id = ended_id

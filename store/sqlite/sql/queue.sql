@@ -95,7 +95,8 @@ with recursive halted (target, number) as (
 )
 select count(target) from halted
 
--- overview: jobs of one sort for a screen, the first :bound that fit among the first :span; {which} and {order} are written out, so that a partial index serves
+-- overview: jobs of one sort for a screen, the first :bound that fit among the first :span; {which} and {order} are written out, so
+-- that a partial index serves
 select
   id, kind, state, target, priority, attempt, max_attempts, forgiven, created_at, run_at, started_at, finished_at,
   node, worker, request, progress, substr(progress_note, 1, :note), substr(error, 1, :text),
@@ -137,7 +138,8 @@ with recursive failed (kind, number) as (
 )
 select kind from failed where kind is not null
 
--- last_ends: of the latest :count jobs of a kind that ended after :since, how many failed and were not cleared, and how many there are
+-- last_ends: of the latest :count jobs of a kind that ended after :since, how many failed and were not cleared, and how many there
+-- are
 select coalesce(sum(failed), 0), count(*) from (
   select failed from (
     select * from (

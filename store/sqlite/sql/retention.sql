@@ -1,9 +1,11 @@
 -- Retention: jobs that have ended go stale, and are deleted.
 
--- ended_kind: the next kind of which there are jobs to walk through, by one probe; {which} is written out, so that a partial index serves
+-- ended_kind: the next kind of which there are jobs to walk through, by one probe; {which} is written out, so that a partial index
+-- serves
 select kind from job_rows where {which} and state = :state and kind > :kind order by kind limit 1
 
--- ended_jobs: jobs of one kind that ended long enough ago, in the order of their ends; {which} is written out, so that a partial index serves
+-- ended_jobs: jobs of one kind that ended long enough ago, in the order of their ends; {which} is written out, so that a partial
+-- index serves
 select finished_at, id from job_rows
 where {which} and state = :state and kind = :kind
   and finished_at <= :until and finished_at >= :after_at and (finished_at > :after_at or id > :after_id)

@@ -1,6 +1,7 @@
 -- Messages to others: made with what they tell, then sent by whoever takes them.
 
--- call_out: the message of a job's end, if its own URL, its kind's or everybody's is known; failed at once where the receiver wants nothing more
+-- call_out: the message of a job's end, if its own URL, its kind's or everybody's is known; failed at once where the receiver wants
+-- nothing more
 insert into webhooks (job_id, url, type, attempt, created_at, due_at, state, ended_at, error)
 select :job_id, url, :type, :attempt, :now, :now,
   case when gone then 'failed' else 'waiting' end, case when gone then :now end, case when gone then :gone end

@@ -59,7 +59,8 @@ select
   (select count(*) from (select 1 from in_target limit :bound)),
   (select count(*) from (select 1 from of_kind limit :bound))
 
--- why_line: the first :count claimable jobs of one priority: those without a target by kind, with how many stand before this job; then the others one by one, in claim order, each with whoever has its target
+-- why_line: the first :count claimable jobs of one priority: those without a target by kind, with how many stand before this job;
+-- then the others one by one, in claim order, each with whoever has its target
 with line as materialized (
   select id, kind, run_at, target from job_rows
   where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
