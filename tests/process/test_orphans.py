@@ -82,25 +82,15 @@ def ended(home: Home, job_id: int) -> str:
     return str(home.job(job_id)["state"])
 
 
-def test_who_leaves_the_session_of_a_program_ends_with_the_attempt(
-    home: Home, tmp_path: Path, kinds: tuple[str, ...]
+@pytest.mark.parametrize(("kind", "how"), [("shell", "succeeded"), ("hangs", "failed")])
+def test_who_leaves_the_session_of_an_attempt_ends_with_it(
+    home: Home, tmp_path: Path, kinds: tuple[str, ...], kind: str, how: str
 ) -> None:
+    """That of a program that ends by itself, and that of a handler past its time."""
     note = tmp_path / "note"
     with home.daemon(*kinds) as daemon:
         daemon.wait_until_ready()
-        job_id = enqueued(home, "shell", STAYS.format(note=note))
-        assert ended(home, job_id) == "succeeded"
-        assert not is_alive(int(note.read_text()))
-
-
-def test_so_does_who_leaves_that_of_a_handler_past_its_time(
-    home: Home, tmp_path: Path, kinds: tuple[str, ...]
-) -> None:
-    note = tmp_path / "note"
-    with home.daemon(*kinds) as daemon:
-        daemon.wait_until_ready()
-        job_id = enqueued(home, "hangs", STAYS.format(note=note))
-        assert ended(home, job_id) == "failed"
+        assert ended(home, enqueued(home, kind, STAYS.format(note=note))) == how
         assert not is_alive(int(note.read_text()))
 
 
