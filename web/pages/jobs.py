@@ -133,7 +133,7 @@ def _filter(frame: Frame, listing: JobList) -> Html:
 
 
 def _search(which: Filter) -> list[Html]:
-    when = "-2h, 03:12 or a date"
+    when = "-2h, 03:12, RFC 3339"
     times = [
         el("option", words, value=value, selected=value == which.time)
         for value, words in (("made", "made"), ("ended", "ended"))
