@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,17 @@ import attrs
 import psycopg
 
 from musterd import Client
-from tests.bench.running import ROOT, daemon, wait_until
+from musterd.catalog.load import catalog_of
+from musterd.config.load import load
+from musterd.manager.scaling.model.figures import quantile
+from musterd.manager.scaling.model.settings import model_settings
+from musterd.manager.scaling.model.simulation import simulate
+from musterd.store.opening import in_store
+from tests.bench.running import daemon, wait_until
 from tests.bench.scaling.figures import PROMISED_SECONDS, WARM_UP, Crew, Found, Ran
 from tests.bench.scaling.loads import Arrival, catalog, together
 from tests.support.postgres_server import PostgresServer
+from tests.support.traces import trace_from
 
 MAX_COUNT = 16
 REST_SECONDS = 12.0  # until a crew has forgotten a burst
@@ -84,25 +90,30 @@ class Daemon:
             ran = conn.execute(JOBS.encode(), [begun_epoch]).fetchall()
             crews = conn.execute(CREWS.encode(), [begun_epoch, begun_epoch]).fetchall()
             early = conn.execute(ENDED_EARLY.encode()).fetchone() or ()
-        told = simulated(dsn, sets)
+        predicted, real = p95s(dsn, sets, begun_epoch)
         return Found(
             self.name,
             [Ran(due - begun_epoch, waited, took) for due, waited, took in ran],
             [Crew(at, size) for at, size, _ in crews],
             sum(hired for at, _, hired in crews if at >= 0),
             tuple(map(int, early)),
-            told["present"]["wait_p95_seconds"],
-            told["trace"]["wait_p95_seconds"],
+            predicted,
+            real,
         )
 
 
-def simulated(dsn: str, sets: Sequence[str]) -> Any:
-    """What the model makes of the jobs of the log, with the settings that were in force."""
-    command = [sys.executable, "-m", "musterd", "simulate", "--json"]
-    for one in (f"store.url={dsn}", *sets):
-        command += ["--set", one]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+def p95s(dsn: str, sets: Sequence[str], since_epoch: float) -> tuple[float, float]:
+    """Of the waits that the model makes of the log, with the settings that were in force, as
+    `musterd simulate` does; and of those that were. Without the jobs before, which met a daemon
+    that was just starting.
+    """
+    settings = load(None, {}, [f"store.url={dsn}", *sets]).settings
+    trace = in_store(settings, lambda engine: trace_from(engine.events))
+    run = simulate(trace, model_settings(settings, catalog_of(settings, {})))
+    since = since_epoch - trace.begun_at.timestamp()
+    of_load = [due >= since for due in trace.due_seconds]
+    modelled, real = (sorted(compress(one, of_load)) for one in (run.waits, trace.waited_seconds))
+    return quantile(modelled, 0.95), quantile(real, 0.95)
 
 
 def _driven(dsn: str, jobs: Sequence[Arrival], at_epoch: float) -> float:
@@ -114,7 +125,7 @@ def _driven(dsn: str, jobs: Sequence[Arrival], at_epoch: float) -> float:
             client.enqueue_many([(kind, None)] * WARM_UP)
         _wait_for_all(dsn, WARM_UP * len(kinds))
         if time.time() > at_epoch - REST_SECONDS:
-            raise SystemExit("the machine is too busy: daemons were not ready in time")
+            raise TimeoutError("the machine is too busy: daemons were not ready in time")
         for at_seconds, alike in together(jobs):
             time.sleep(max(0.0, at_epoch + at_seconds - time.time()))
             client.enqueue_many([(one.kind, None) for one in alike])
