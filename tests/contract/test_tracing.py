@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -267,7 +267,11 @@ class Installed:
 def test_otlp_is_the_exporter_that_the_extra_brings(
     monkeypatch: pytest.MonkeyPatch, there: Sequence[str], usable: bool
 ) -> None:
-    monkeypatch.setattr(spans, "entry_points", lambda group: map(Installed, there))
+    def installed(group: str) -> Iterator[Installed]:
+        assert group == spans.EXPORTERS
+        return map(Installed, there)
+
+    monkeypatch.setattr(spans, "entry_points", installed)
     if usable:
         made = make_tracing("otlp", "n")
         assert made is not None
