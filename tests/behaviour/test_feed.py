@@ -9,7 +9,7 @@ import trio
 
 from musterd.manager.events import source
 from musterd.manager.events.feed import Feed, FeedClosed
-from musterd.manager.events.source import FRAMES_MAX, STUCK_SECONDS, Reader, Wire
+from musterd.manager.events.source import FRAMES_MAX, STUCK_SECONDS, Reader, SetBack, Source, Wire
 from musterd.store.events import ALL_EVENTS, READ_AT_ONCE, EventFilter
 from musterd.workers.outcome import Contained, log_contained
 from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
@@ -261,6 +261,19 @@ async def test_an_id_that_the_log_does_not_have_gets_a_snapshot(last_id: int, us
     assert start.gap is not usable
     assert (start.counts is None) is usable
     assert start.position == (last_id if usable else 9)
+
+
+async def test_what_two_failovers_have_lost_is_known_of_both() -> None:
+    log = await log_of(10)
+    source = Source("default", log)
+    await source.look([])
+    for newest in (5, 4):
+        log.lose(newest)
+        with pytest.raises(SetBack):
+            await source.look([])
+        await source.look([])
+    lost = [source.was_lost(position) for position in (4, 5, 8, 10, 11)]
+    assert lost == [False, True, True, True, False]
 
 
 async def test_a_log_that_has_lost_its_end_ends_all_streams() -> None:

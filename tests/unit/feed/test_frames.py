@@ -65,6 +65,15 @@ def test_a_chunk_says_its_size_in_hex() -> None:
     assert chunk(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
 
 
+def test_a_ring_that_begins_anew_has_all_its_room_again() -> None:
+    first, second = frames(101, 120), frames(121, 140)
+    ring = Ring(1_000, sum(len(frame.text) for frame in first))
+    for some in (first, second):
+        ring.begin(some[0].event.id - 1)
+        ring.add(some, some[-1].event.id)
+        assert ring.between(ring.start, ring.end) == some
+
+
 @pytest.mark.parametrize(("frames_max", "bytes_max"), [(10, 10**9), (10**9, 10 * 180)])
 def test_the_oldest_goes_and_the_start_says_so(frames_max: int, bytes_max: int) -> None:
     ring = Ring(frames_max, bytes_max)

@@ -119,6 +119,11 @@ def test_turns_stand_still_in_between_and_forget_who_has_left() -> None:
     assert next_turns(turns, ["c", "d", "a"], 101.0).order == ("a", "c", "d")
 
 
+def test_workers_that_are_leaving_are_still_their_own_crews_and_nobody_elses() -> None:
+    asks = {"a": Ask(0, 8, 4, 1, leaving=3), "b": Ask(0, 8, 4, 0)}
+    assert [ceiling(name, asks, 4, 4) for name in asks] == [4, 0]
+
+
 def test_a_bound_that_was_lowered_shows_in_the_allowance() -> None:
     asks = {"a": Ask(1, 9, 50, 8), "b": Ask(1, 9, 0, 1)}
     assert allowances(asks, 4, ["a", "b"]) == {"a": 3, "b": 1}
