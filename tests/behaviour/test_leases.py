@@ -32,6 +32,21 @@ async def test_a_lease_survives_two_renewals_that_fail(stage: Stage) -> None:
     assert not node.events.named("lease lost; job stopped here")
 
 
+async def test_a_young_claim_is_renewed_if_the_next_renewal_might_come_too_late(
+    stage: Stage,
+) -> None:
+    node = await stage.start(workers__lease_timeout_seconds=8, leases__heartbeat_seconds=4)
+    first = await stage.put_one("long")
+    await until(stage.running_now)
+    await trio.sleep(3.0)
+    second = await stage.put_one("long")
+    await trio.sleep(2.0)  # a second after it was claimed there was a heartbeat
+    stage.store.faults["renew"] += [Fault("slow_request", 2.9)]
+    await stage.all_ended(within_seconds=130)
+    assert [(await stage.job(each)).attempt for each in (first, second)] == [1, 1]
+    assert not node.events.named("lease lost; job stopped here")
+
+
 async def test_a_job_whose_lease_cannot_be_renewed_is_stopped_in_time_and_runs_elsewhere(
     stage: Stage,
 ) -> None:

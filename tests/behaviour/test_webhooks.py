@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -167,6 +167,24 @@ async def test_so_many_at_once_and_not_more(stage: Stage) -> None:
     await until(lambda: node.metric("webhooks_total", result="delivered") == 50)
     assert receiver.most_at_once == 3
     assert len(receiver.got) == 50
+
+
+async def test_a_try_whose_result_is_refused_is_nobodys(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came too late: another node has the message, and will tell what came of it."""
+
+    async def refuse(_deliveries: Sequence[Delivery]) -> frozenset[int]:
+        await trio.lowlevel.checkpoint()
+        return frozenset()
+
+    monkeypatch.setattr(stage.store.engine.outbox, "settle", refuse)
+    receiver = received(stage)
+    node = await stage.start(**SIGNED)
+    await stage.put_one("noop", webhook=URL)
+    await until(lambda: len(receiver.got) == 1)
+    await trio.sleep(1)
+    assert node.metric("webhooks_total", result="delivered") == 0
 
 
 async def test_a_receiver_that_is_gone_is_left_alone(stage: Stage) -> None:

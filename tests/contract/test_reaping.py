@@ -123,6 +123,15 @@ async def test_a_reap_ends_no_more_than_its_batch(rig: Rig) -> None:
     assert sizes == [3, 3, 1, 0]
 
 
+async def test_nor_with_targets_among_them(rig: Rig) -> None:
+    jobs = [NewJob("a"), NewJob("a"), *(NewJob("a", target=name) for name in "xyz")]
+    await rig.engine.jobs.enqueue(jobs)
+    await take(rig.engine, workers=5)
+    rig.pass_time(LEASE_SECONDS + 1)
+    sizes = [len(await rig.engine.leases.reap(reap_by("requeue", batch=3))) for _ in range(3)]
+    assert sizes == [3, 2, 0]
+
+
 async def test_a_paused_or_ended_job_has_no_lease_to_lose(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     first, second = await take(rig.engine, workers=2)

@@ -7,9 +7,10 @@ import struct
 import pytest
 import trio
 
+from musterd.web.deps import ENVELOPE_BYTES
 from musterd.web.server import places
 from musterd.web.server import serving as server
-from tests.support.web_scene import Web, serving
+from tests.support.web_scene import PAYLOAD_BYTES_MAX, Web, serving
 
 TOKEN = "s3cret"
 BARE = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -93,6 +94,16 @@ async def said(web: Web, request: bytes) -> bytes:
     async with stream:
         await stream.send_all(request)
         return b"".join([bytes(part) async for part in stream])
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, b"405"), (1, b"413")])
+async def test_a_body_may_be_as_large_as_the_limit_says(more: int, status: bytes) -> None:
+    size = PAYLOAD_BYTES_MAX + ENVELOPE_BYTES + more
+    head = f"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n"
+    async with serving() as web:
+        with trio.fail_after(10):
+            answer = await said(web, f"{head}Connection: close\r\n\r\n".encode() + b"x" * size)
+    assert answer.startswith(b"HTTP/1.1 " + status)
 
 
 async def test_a_large_body_is_refused_before_it_is_sent() -> None:
