@@ -128,7 +128,7 @@ async def test_one_look_comes_by_so_many_jobs_and_no_more(rig: Rig) -> None:
 
 async def test_jobs_at_rest_are_found_along_their_index(rig: Rig) -> None:
     """Ten times as many jobs of other states lie between them as a look comes by."""
-    seldom = []
+    seldom: list[int] = []
     for _ in range(3):
         (one,) = await rig.engine.jobs.enqueue([NewJob("a", hold=True)])
         seldom.append(one)
