@@ -17,7 +17,7 @@ from typing import TextIO, cast
 
 import click
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
@@ -94,7 +94,8 @@ async def _run(
             if listener is not None:
                 address = address_text(listener)
                 nursery.start_soon(_serve, settings, node, log, listener)
-            _greet(address, node, log, reach_of(cli.config_file, cli.sets, os.environ))
+            named = reach_of(cli.config_file, cli.sets, os.environ)
+            _greet(address, node, log, named.at(settings.http.listen, address))
             if not live.is_quiet:
                 from musterd.console.verbs.status import live_status
 
@@ -197,6 +198,14 @@ class Reach:
     options: str
     exports: str
     here: bool
+
+    def at(self, wanted: str, address: str) -> Reach:
+        """If any port would do, the one that it has become comes last, where it wins."""
+        if not wanted.endswith(":0"):
+            return self
+        return evolve(
+            self, options=f"{self.options} --set http.listen={address.removeprefix('http://')}"
+        )
 
 
 def reach_of(file: Path | None, sets: Sequence[str], environ: Mapping[str, str]) -> Reach:

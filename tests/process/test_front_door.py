@@ -121,7 +121,7 @@ def test_the_lines_of_the_banner_work_as_they_stand(way: str, home: Home) -> Non
     url, listen = f"sqlite:///{home.folder}/my jobs.db", f"127.0.0.1:{free_port()}"
     (home.folder / "mine.toml").write_text(f'store.url = "{url}"\nhttp.listen = "{listen}"\n')
     options, variables = {
-        "options": (["--set", f"store.url={url}", "--set", f"http.listen={listen}"], {}),
+        "options": (["--set", f"store.url={url}", "--set", "http.listen=127.0.0.1:0"], {}),
         "file": (["--config", "mine.toml"], {}),
         "variables": ([], {"MUSTERD_STORE__URL": url, "MUSTERD_HTTP__LISTEN": listen}),
     }[way]
