@@ -207,7 +207,10 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
         assert duties <= 600 / RESTING.heartbeat_seconds + 20
         seen = store.calls["history_look"]  # beside a count, the nodes and a trim
         assert seen <= 600 / (0.8 * HISTORY_SECONDS_RESTING) + 1
+        hours = store.calls["journal_hours"]  # that were over, and a look at their history
+        assert hours <= 1
         asked = store.calls["beat"] + looks + kept + duties + 4 * seen + store.calls["vitals_now"]
+        asked += 2 * hours
         assert store.calls.total() - asked <= 10
     assert scan.looks == before  # hints are known to arrive
     assert 600 / 5 <= scan.checks - checks_before <= 600 / 4 + 2
