@@ -53,6 +53,7 @@ ALL_PARAMETERS = [
     *("until", "after_at", "after_id", "ids", "workers", "seats", "whole"),
     *("first", "last", "floor", "text", "line", "key", "by_end", "span"),
     *("tokens", "starts", "ends", "sizes", "places", "results", "since"),
+    "made_ahead",
 ]
 
 TRIGGERS = {1: 6}
