@@ -129,7 +129,7 @@ class Scaling:
     up_cooldown_seconds: float = at_once("least time between two steps up", PAUSE_SECONDS)
     down_cooldown_seconds: float = at_once("least time between two steps down", PAUSE_SECONDS)
     stabilization_seconds: float = at_once(
-        "shrink no lower than the largest crew wanted in this window; latency: a fifth of it",
+        "keep the largest crew wanted in this window; latency: in a fifth of it",
         PAUSE_SECONDS,
     )
     up_step: int = at_once("most workers hired by one decision; 0 = any number", STEP)
