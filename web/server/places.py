@@ -58,10 +58,11 @@ class Places:
             case _:
                 return True
 
-    def enter(self, connection: Connection, most: int) -> bool:
-        """Gives a new connection one of so many places, if need be that of those that have waited
-        longest; returns False if too few wait.
+    def enter(self, connection: Connection, *, is_short: bool) -> bool:
+        """Gives a new connection a place, if need be that of those that have waited longest;
+        returns False if too few wait. `is_short`: of file descriptors.
         """
+        most = WHILE_SHORT_MAX if is_short else CONNECTIONS_MAX
         while self.open >= most:
             longest = next(iter(self._held[Doing.WAITING]), None)
             if longest is None:

@@ -20,13 +20,7 @@ from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
 from musterd.web.server.http1 import HEADER_BYTES_MAX, Http1Server
 from musterd.web.server.listening import PacedListener
-from musterd.web.server.places import (
-    CONNECTION,
-    CONNECTIONS_MAX,
-    WHILE_SHORT_MAX,
-    Connection,
-    Places,
-)
+from musterd.web.server.places import CONNECTION, Connection, Places
 from musterd.web.ui.sessions import Sessions
 from musterd.workers.shortage import is_short
 
@@ -65,7 +59,7 @@ class _Doorkeeper:
             connection = Connection(self.places, stream, trio.CancelScope())
         except OSError:
             return  # the peer left before it was received
-        if not self.places.enter(connection, WHILE_SHORT_MAX if is_short() else CONNECTIONS_MAX):
+        if not self.places.enter(connection, is_short=is_short()):
             event(self.log, logging.WARNING, "connection refused", open=self.places.open)
             await stream.aclose()
             return
