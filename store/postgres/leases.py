@@ -108,12 +108,15 @@ class PostgresLeases:
             unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
             await self.statements.execute("unpark_uncapped", unparking)
         reaped: list[Reaped] = []
+        refused: InputRefused | None = None
         try:
             await self._reap(request, reaped)
-        except InputRefused:  # a row cannot be written as it is: it ends first, and alone
+        except InputRefused as error:
+            refused = error
+        if refused is not None:  # a row cannot be written as it is: it ends first, and alone
             found = await self.statements.run("set_aside_lost", {"bound": request.batch})
             if not found:
-                raise
+                raise refused
             reaped += [
                 Reaped(job_id, kind, attempt, node, JobState.FAILED, damage)
                 for job_id, kind, attempt, node, damage in found

@@ -78,6 +78,7 @@ class PostgresRetention:
         return found
 
     async def _stand(self, conn: TrioConnection, job_id: int) -> Deletion:
+        await self.send(conn, "lock_one", {"id": job_id})
         rows = await (await self.send(conn, "pick_one", {"id": job_id})).fetchall()
         if not rows:
             return Deletion(None)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import attrs
 
-from musterd.store.control import Selection, states_for
+from musterd.store.control import Selection, obstacle_of, states_for
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
     Caps,
@@ -76,9 +76,27 @@ class Deleting:
 
     def run(self, conn: Connection) -> list[Row]:
         ((ids, endings, *_),) = self.picking.run(conn)
-        picked = {"ids": numbers(ids), "endings": numbers(endings)}
-        kept = {"hook": None, "object_ids": "{}", "archived": "{}", "sent": "{}"}
-        return Statement(self.name, {**picked, **kept}).run(conn) if ids else []
+        return deleted(conn, ids, endings) if ids else []
+
+
+@attrs.frozen
+class DeletingOne:
+    """What somebody names, if nothing is in the way."""
+
+    job_id: int
+    name: str = "delete_expired"
+
+    def run(self, conn: Connection) -> list[Row]:
+        for state, _, halts, is_untold in Statement("pick_one", {"id": self.job_id}).run(conn):
+            if obstacle_of(JobState(state), halts=halts, is_untold=is_untold) is None:
+                return deleted(conn, [self.job_id], [])
+        return []
+
+
+def deleted(conn: Connection, ids: Sequence[int], endings: Sequence[int]) -> list[Row]:
+    picked = {"ids": numbers(ids), "endings": numbers(endings)}
+    kept = {"hook": None, "by": None, "object_ids": "{}", "archived": "{}", "sent": "{}"}
+    return Statement("delete_expired", {**picked, **kept}).run(conn)
 
 
 @attrs.define
@@ -258,6 +276,10 @@ def delete(_actor: Actor) -> list[Step]:
     return [Deleting(Statement("pick_expired", _walk(stale=True)))]
 
 
+def delete_one(actor: Actor) -> list[Step]:
+    return [Statement("lock_one", {"id": actor.held.id}), DeletingOne(actor.held.id)]
+
+
 def _walk(*, stale: bool, batch: int = 10) -> Params:
     return retention._walk(_task(batch), None, stale=stale)  # pyright: ignore[reportPrivateUsage] - its values
 
@@ -305,6 +327,7 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "mark one": mark_one,
     "gather": gather,
     "delete": delete,
+    "delete one": delete_one,
     "await": await_end,
     "enqueue": enqueue,
     "enqueue with a key": enqueue_keyed,
@@ -326,7 +349,7 @@ OF_TWO = {
 # These change nothing that readers see.
 UNSEEN = {"await", "gather", "unpark"}
 # These are about what has ended.
-RETAINING = {"mark", "mark one", "gather", "delete"}
+RETAINING = {"mark", "mark one", "gather", "delete", "delete one"}
 # These pass by what somebody else is writing to, and do the rest.
 PASSING = {
     "claim", "claim one", "succeed and claim", "reap", "unpark",

@@ -77,7 +77,9 @@ def test_a_log_in_a_file_is_shown_to_a_person(home: Home) -> None:
 
     done = home.call("tune", "--trace", "-", "--wait", "15", given=burst())
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-3:] == ["[workers]", "default_count = 1", "max_count = 19"]
+    workers, _, scaling = done.out[done.out.index("[workers]") :].rstrip().partition("\n\n")
+    assert workers.splitlines() == ["[workers]", "default_count = 1", "max_count = 19"]
+    assert scaling.splitlines() == ["[scaling]", 'policy = "latency"', "max_wait_seconds = 15"]
     assert "max 8 -> 19: p95 wait 41.0 s -> 11.0 s" in done.out
 
 

@@ -438,7 +438,8 @@ def main() -> None:
     _be_killed_first()
     if sys.platform == "linux":  # what it starts can be told by this limit: see orphans.py
         most = resource.getrlimit(resource.RLIMIT_RTTIME)[1] % (1 << 64)  # -1 = no limit
-        resource.setrlimit(resource.RLIMIT_RTTIME, 2 * (min(most, TAG_FIRST + os.getpid()),))
+        tag = min(most, TAG_FIRST + os.getpid())
+        resource.setrlimit(resource.RLIMIT_RTTIME, (tag, tag))
     # Line by line, so that what is printed and what is logged stays in order.
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr] # pyright: ignore - a file
     sys.argv = [sys.argv[0]]

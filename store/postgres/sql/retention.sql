@@ -163,12 +163,15 @@ job.state = member.state and job.kind = member.kind and job.finished_at <= membe
 (select coalesce(sum(number), 0) >= %(batch)s as is_full from met) looks left join lateral (
     select * from met order by state desc, kind desc, at desc, id desc limit 1) last on looks.is_full
 
--- pick_one: locks a job that somebody wants deleted, and says how it stands: its state, its target, whether it halts that, and
--- whether a message about it waits
+-- lock_one: locks a job that somebody wants deleted
+select from {schema}.job_rows where id = %(id)s::bigint for update
+
+-- pick_one: how it stands, once it is locked: its state, its target, whether it halts that, and whether a message about it waits
+-- A statement of its own: one that had waited for the lock would see the row as it is now, and all else as it was before.
 select (select live.state from {schema}.live_jobs live where live.id = job.id), job.target,
        job.state = 'failed' and job.target is not null and job.cleared_at is null,
        exists (select from {schema}.webhooks waits where waits.job_id = job.id and waits.state = 'waiting')
-from {schema}.job_rows job where job.id = %(id)s::bigint for update of job
+from {schema}.job_rows job where job.id = %(id)s::bigint
 
 -- delete_expired: deletes these jobs, which are locked, and what belongs to them alone; drafts events; returns how many
 -- A job stays if one of its messages is being resent at this moment: then it is no longer picked.

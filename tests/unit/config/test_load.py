@@ -236,7 +236,8 @@ def test_a_private_place_to_listen_needs_no_token(listen: str) -> None:
 @pytest.mark.parametrize("listen", ["0.0.0.0:1", "[::]:1", "db.example:80", "192.168.0.1:80"])
 def test_an_open_place_to_listen_needs_a_token(listen: str) -> None:
     assert len(refusal(f"http.listen={listen}")) == 1
-    loaded(f"http.listen={listen}", "http.token=t")
+    assert len(refusal(f"http.listen={listen}", "http.token=fifteen-letters")) == 1
+    loaded(f"http.listen={listen}", "http.token=sixteen--letters")
     loaded(f"http.listen={listen}", "http.token_file=t")
 
 

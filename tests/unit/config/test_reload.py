@@ -87,13 +87,13 @@ def test_schedules_are_told_key_by_key() -> None:
 
 def test_what_waits_for_a_restart_must_go_together_with_what_does_not() -> None:
     """Else the node would listen to the whole network without a token until then."""
-    old = told("http.listen=0.0.0.0:9477", "http.token=abcdefgh")
+    old = told("http.listen=0.0.0.0:9477", "http.token=sixteen--letters")
     (fault,) = unsound(changes(old, told()))
     assert fault.key == "http.listen"
     assert 'found "0.0.0.0:9477" until a restart, wanted a loopback address, or a token' in str(
         fault
     )
-    assert unsound(changes(old, told("http.token=abcdefgh"))) == []
+    assert unsound(changes(old, told("http.token=sixteen--letters"))) == []
     assert unsound(changes(told(), old)) == []
 
 

@@ -20,8 +20,11 @@ class Peers:
         self.places = Places(readers_max=2)
         self._closing = closing
 
-    def come(self, doing: Doing | None = None, *, is_short: bool = False) -> Connection | None:
+    async def come(
+        self, doing: Doing | None = None, *, is_short: bool = False
+    ) -> Connection | None:
         """None = refused."""
+        await trio.lowlevel.checkpoint()
         ours, theirs = (self._closing.enter_context(end) for end in socket.socketpair())
         theirs.setblocking(False)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
@@ -39,7 +42,7 @@ def peers() -> Generator[Peers]:
 
 
 async def test_the_longest_silent_makes_room(peers: Peers) -> None:
-    first, *others = [peers.come() for _ in range(CONNECTIONS_MAX + 1)]
+    first, *others = [await peers.come() for _ in range(CONNECTIONS_MAX + 1)]
     assert first is not None
     assert first.scope.cancel_called
     assert not any(one is None or one.scope.cancel_called for one in others)
@@ -47,19 +50,19 @@ async def test_the_longest_silent_makes_room(peers: Peers) -> None:
 
 
 async def test_all_the_silent_do_while_few_descriptors_are_left(peers: Peers) -> None:
-    silent = [peers.come() for _ in range(20)]
-    probe = peers.come(Doing.PROBE, is_short=True)
+    silent = [await peers.come() for _ in range(20)]
+    probe = await peers.come(Doing.PROBE, is_short=True)
     assert probe is not None
     assert sum(one is not None and not one.scope.cancel_called for one in silent) == 3
 
 
 async def test_requests_in_hand_do_not_make_room(peers: Peers) -> None:
-    held = [peers.come(Doing.REQUEST, is_short=True) for _ in range(WHILE_SHORT_MAX)]
-    assert peers.come(is_short=True) is None
+    held = [await peers.come(Doing.REQUEST, is_short=True) for _ in range(WHILE_SHORT_MAX)]
+    assert await peers.come(is_short=True) is None
     (first, *_) = held
     assert first is not None
     first.wait()
-    assert peers.come(is_short=True) is not None
+    assert await peers.come(is_short=True) is not None
     assert first.scope.cancel_called
 
 
@@ -68,6 +71,6 @@ async def test_of_two_that_come_at_once_each_takes_the_place_of_another(
 ) -> None:
     """Before those who were told to hang up have had time to."""
     monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
-    came = [peers.come() for _ in range(4)]
+    came = [await peers.come() for _ in range(4)]
     assert [one is None or one.scope.cancel_called for one in came] == [True, True, False, False]
     assert peers.places.count(Doing.WAITING) == peers.places.open == 2

@@ -60,9 +60,7 @@ async def test_the_function_has_the_declared_options(rig: PostgresRig) -> None: 
     assert arguments == declared
 
 
-async def test_who_calls_the_function_by_position_finds_tenant_where_it_was(
-    rig: PostgresRig,
-) -> None:  # noqa: ASYNC124 - its fixture waits
+async def test_by_position_tenant_is_where_it_was(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     """`tenant` stands where it always stood, and behind it what came later."""
     places = "'a', '{}', null, null, null, null, null, false, null, 't', 'https://example.com/'"
     rig.raw(f"select musterd.enqueue({places}, 'default', '{TRACE}')")
