@@ -17,7 +17,6 @@ import trio
 from musterd.catalog.kinds import Isolation, Python, WorkKind
 from musterd.config.children import children_environment
 from musterd.config.settings import Retry
-from musterd.store.job_log import LogLine, lines_of, plain
 from musterd.store.leases import Claim
 from musterd.testing.handlers import KeepingRecorder
 from musterd.workers.joblog import JobLog, LogBounds
@@ -25,8 +24,8 @@ from musterd.workers.outcome import Assignment, Note, Outcome, Runner
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools
+from tests.support.assignments import BOUNDS, Heard
 
-BOUNDS = LogBounds(bytes_max=65_536, lines_max=5_000)
 USER = Path(__file__).with_name("user")
 RETRY = Retry(3, "fixed", 1.0, 1.0, 1.0, "none")
 TOKEN = uuid.UUID(int=7)
@@ -51,14 +50,14 @@ def some_tools(**values: Any) -> Tools:
 
 
 @attrs.define
-class Bench:
+class Bench(Heard):
     """One worker's toolbox, and what the jobs run with it have told."""
 
     box: Toolbox
     notes: list[Note] = attrs.field(factory=list[Note])  # of all jobs
     remaining_seconds: float = 7.5
     log_bounds: LogBounds = BOUNDS
-    told: KeepingRecorder = attrs.field(init=False)  # by the latest job
+    told: KeepingRecorder = attrs.field(init=False)
 
     def assignment(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Assignment:
         text = json.dumps({} if payload is None else payload)
@@ -66,17 +65,6 @@ class Bench:
         row = Claim(5, kind.name, text, 1, None, 0, 0.0, 1, TOKEN)._replace(**claim)
         self.told.notes = self.notes
         return Assignment(row, kind, json.loads(text), self.told)
-
-    @property
-    def said(self) -> str:
-        """What the latest job wrote, without times, streams and levels."""
-        return plain(self.told.log.text())
-
-    @property
-    def lines(self) -> list[LogLine]:
-        """The same, line by line, with all that is known of each."""
-        text = self.told.log.text()
-        return [*lines_of(text)] if text else []
 
     async def run(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Outcome:
         return await self.runner(kind).run(self.assignment(kind, payload, **claim))

@@ -34,8 +34,25 @@ KIND_DEFAULTS: Mapping[str, Any] = {
 }
 
 
+class Heard:
+    """What the work of the last job told."""
+
+    told: KeepingRecorder
+
+    @property
+    def said(self) -> str:
+        """What it wrote, without times, streams and levels."""
+        return plain(self.told.log.text())
+
+    @property
+    def lines(self) -> list[LogLine]:
+        """The same, line by line, with all that is known of each."""
+        text = self.told.log.text()
+        return [*lines_of(text)] if text else []
+
+
 @attrs.frozen
-class Given:
+class Given(Heard):
     """An assignment, and what its work tells."""
 
     assignment: Assignment
@@ -44,17 +61,6 @@ class Given:
     @property
     def notes(self) -> list[Note]:
         return self.told.notes
-
-    @property
-    def said(self) -> str:
-        """What the work wrote, without times, streams and levels."""
-        return plain(self.told.log.text())
-
-    @property
-    def lines(self) -> list[LogLine]:
-        """The same, line by line, with all that is known of each."""
-        text = self.told.log.text()
-        return [*lines_of(text)] if text else []
 
     def with_claim(self, **fields: Any) -> Given:
         claim = self.assignment.claim._replace(**fields)
