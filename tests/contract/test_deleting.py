@@ -2,7 +2,9 @@
 
 import json
 
+import psycopg
 import pytest
+import trio
 
 from musterd.store.control import Deletion, Obstacle
 from musterd.store.jobs import NewJob
@@ -11,11 +13,12 @@ from musterd.store.retention import DeleteRequest, Kept
 from tests.contract.event_tools import everything
 from tests.contract.job_tools import ending, put, settle, take_one
 from tests.contract.retention_tools import C, F, S, end, message, recounted, task, walk
-from tests.contract.rigs import Rig
+from tests.contract.rigs import SCHEMA, PostgresRig, Rig
 from tests.contract.test_laws import bring_to
 
 BY = DeleteRequest("ops")
 HOOK = "https://hooks.example/gone"
+WAITING = "select 1 from pg_locks where not granted"
 
 
 @pytest.mark.parametrize("state", [S, F, C])
@@ -114,3 +117,24 @@ async def test_what_cannot_be_kept_stays(rig: Rig) -> None:
         await rig.engine.retention.delete_one(job_id, DeleteRequest("ops", None, fail))
     assert await rig.engine.jobs.get(job_id) is not None
     assert (await rig.engine.retention.delete_one(job_id, BY)).is_done
+
+
+async def test_a_job_that_is_resumed_meanwhile_stays(postgres_rig: PostgresRig) -> None:
+    """Who deletes it waits, and then sees it as it is, and not as it was."""
+    rig = postgres_rig
+    job_id = await end(rig.engine, F)
+    found: list[Deletion] = []
+
+    async def delete() -> None:
+        found.append(await rig.engine.retention.delete_one(job_id, BY))
+
+    with psycopg.connect(rig.url) as resuming:
+        resuming.execute(f"select {SCHEMA}.resume({job_id})".encode())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(delete)
+            while not rig.raw(WAITING):  # noqa: ASYNC110 - only asking again tells
+                await trio.sleep(0.01)
+            resuming.commit()
+    assert found == [Deletion(JobState.QUEUED, None, Obstacle.UNFINISHED)]
+    assert (await take_one(rig.engine)).id == job_id
+    assert rig.faults() == []
