@@ -54,7 +54,6 @@ def run(cli: CommandLine, watch: bool) -> None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
     keep_memory_private()
     keep_capabilities()
-    adopt()
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
         faulthandler.enable()  # the watchdog's ABRT then logs where the loop hangs
@@ -65,6 +64,7 @@ def run(cli: CommandLine, watch: bool) -> None:
     # A live line takes the log's lines too, so that they pass above it.
     stream = cast(TextIO, live) if is_for_people else sys.stderr
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
+    adopt()
     catalog = check_kinds_at_start(catalog, settings, log)
     if status := trio.run(_run, cli, (settings, catalog), (log, live), service_manager, watch):
         sys.exit(status)

