@@ -104,6 +104,7 @@ stopped as materialized (
 )
 
 -- part claimed: reads the jobs of the stretches in `cut` that are claimed, leases them, counts and drafts them
+-- `limit 1` keeps the order of the join: a plan made while there were hardly any jobs would read all jobs and look each up here.
 members as materialized (
     select cut.kind, cut.target, job.id, row_number() over () as place
     from (select * from cut order by nth) cut cross join lateral generate_series(cut.first_id, cut.upto) as job (id)
@@ -124,7 +125,8 @@ claimed as materialized (
     from (select job.id, members.kind, members.target, job.payload::text as payload, {this_attempt} as attempt, job.max_attempts,
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
                  job.schedule, job.scheduled_for, {claimed_at} as claimed_at
-          from now cross join members join {schema}.job_rows job on job.id = members.id
+          from now cross join members
+          cross join lateral (select * from {schema}.job_rows one where one.id = members.id limit 1) job
           order by members.place) job
 ),
 taken as (

@@ -124,3 +124,26 @@ async def test_a_settlement_touches_what_it_ends(rig: PostgresRig, scene: str) -
         touched, pages = session.watched_settlement(session.claim())
     assert touched == BATCH
     assert pages <= PAGES_A_JOB * BATCH
+
+
+@pytest.mark.parametrize("form", ["claim", "claim_with_limits", "claim_targets"])
+async def test_a_claim_that_was_planned_in_an_empty_store_reads_what_it_takes(
+    rig: PostgresRig, form: str
+) -> None:
+    """The store was vacuumed while it was empty, and the daemon has its plans since then."""
+    await trio.lowlevel.checkpoint()
+    session = Session(rig)
+    with session.conn as conn:
+        conn.execute("vacuum analyze musterd.job_rows, musterd.ready")
+        conn.prepare_threshold = 0
+        session.look(form)
+        ended = SCENES["many that have ended"].format(many=MANY)
+        rig.raw(f"set session_replication_role = replica; {ended}")
+        rig.raw(READY)
+        with conn.transaction():
+            session.look(form)
+            found = conn.execute(
+                "select pg_stat_get_xact_tuples_returned('musterd.job_rows_pkey'::regclass)"
+            ).fetchone()
+    assert found is not None
+    assert BATCH <= found[0] <= BATCHES_TOUCHED * BATCH
