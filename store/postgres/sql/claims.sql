@@ -61,7 +61,7 @@ claimed as materialized (
            extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
            to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for,
            {claimed_at} as claimed_at, now.at
-    from now cross join first join {schema}.job_rows job on job.id = first.first_id
+    from now cross join first cross join lateral (select * from {schema}.job_rows one where one.id = first.first_id offset 0) job
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
 ),
@@ -104,7 +104,7 @@ stopped as materialized (
 )
 
 -- part claimed: reads the jobs of the stretches in `cut` that are claimed, leases them, counts and drafts them
--- `limit 1` keeps the order of the join: a plan made while there were hardly any jobs would read all jobs and look each up here.
+-- `offset 0` keeps the order of the join: a plan made while there were hardly any jobs would read all jobs and look each up here.
 members as materialized (
     select cut.kind, cut.target, job.id, row_number() over () as place
     from (select * from cut order by nth) cut cross join lateral generate_series(cut.first_id, cut.upto) as job (id)
@@ -126,7 +126,7 @@ claimed as materialized (
                  job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
                  job.schedule, job.scheduled_for, {claimed_at} as claimed_at
           from now cross join members
-          cross join lateral (select * from {schema}.job_rows one where one.id = members.id limit 1) job
+          cross join lateral (select * from {schema}.job_rows one where one.id = members.id offset 0) job
           order by members.place) job
 ),
 taken as (
