@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
+from typing import Any
 
 import attrs
 import pytest
@@ -18,8 +19,8 @@ LOST = '{"type": "ConnectionError", "message": "Connection to 10.0.0.7 lost"}'
 FULL = '{"type": "OSError", "message": "no space left (100 %_\\\\ full)"}'
 
 
-async def found(rig: Rig, **wanted: object) -> list[int]:
-    return [one.id for one in await rig.engine.jobs.find(JobFilter(**wanted))]  # type: ignore[arg-type]
+async def found(rig: Rig, **wanted: Any) -> list[int]:
+    return [one.id for one in await rig.engine.jobs.find(JobFilter(**wanted))]
 
 
 async def one_each(rig: Rig) -> None:
@@ -103,11 +104,11 @@ async def test_a_walk_begins_and_ends_where_the_time_says(rig: Rig) -> None:
     middle = await put(rig.engine, 0, 0)
     rig.pass_time(86_400)
     await put(rig.engine, *[0] * 40)
-    made_at = (await rig.engine.jobs.find(JobFilter(limit=1, before_id=middle[1] + 1)))[
-        0
-    ].created_at
-    day = {"since": made_at - timedelta(hours=1), "until": made_at + timedelta(hours=1)}
-    look = await rig.engine.jobs.look(JobFilter(**day, kind="report", span=10, limit=10))  # type: ignore[arg-type]
+    (last,) = await rig.engine.jobs.find(JobFilter(limit=1, before_id=middle[1] + 1))
+    hour = timedelta(hours=1)
+    since, until = last.created_at - hour, last.created_at + hour
+    which = JobFilter(since=since, until=until, kind="report", span=10, limit=10)
+    look = await rig.engine.jobs.look(which)
     assert [one.id for one in look.jobs] == middle[::-1]
     assert look.through_id is None
 
@@ -188,8 +189,8 @@ def a_filter(rng: Random, moments: Sequence[datetime]) -> JobFilter:
     since, until = perhaps(moments), perhaps(moments)
     return JobFilter(
         tuple(rng.sample(STATES, rng.choice([0, 0, 1, 2, 3]))),
-        kind=perhaps("ab"), target=perhaps("tu"), dedup_key=perhaps("klm"),  # type: ignore[arg-type]
-        error=perhaps(["Lost", "space", "nothing"]), since=since, until=until,  # type: ignore[arg-type]
+        kind=perhaps("ab"), target=perhaps("tu"), dedup_key=perhaps("klm"),
+        error=perhaps(["Lost", "space", "nothing"]), since=since, until=until,
         by_end=rng.random() < 0.3, span=rng.randint(1, 9), limit=rng.randint(1, 6),
         after_id=rng.choice([None, None, None, 0, 7, 30]),
     )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from musterd import Client
 from tests.support.children import is_alive
 from tests.support.command import COMMAND, Daemon, Home, eventually, kinds_in
 from tests.support.http_client import ask
-from tests.support.narrow import pids_group
+from tests.support.narrow import Group, pids_group
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans down")
 
@@ -112,15 +114,22 @@ def test_who_has_left_works_on_while_its_attempt_does_and_leaves_no_zombie(
         assert not is_alive(int(note.read_text()))
 
 
-def test_a_fork_bomb_that_leaves_its_session_ends_with_its_attempt(
-    home: Home, kinds: tuple[str, ...]
-) -> None:
+@contextmanager
+def confined(home: Home, kinds: tuple[str, ...]) -> Generator[tuple[Group, Daemon]]:
+    """A daemon that may have so many processes, with all that it starts."""
     words = [*COMMAND, "run", "--set", "http.listen=127.0.0.1:0", *kinds]
     with (
         pids_group(PROCESSES) as group,
         Daemon(group.command(words), home.environ()) as daemon,
     ):
         daemon.wait_until_ready()
+        yield group, daemon
+
+
+def test_a_fork_bomb_that_leaves_its_session_ends_with_its_attempt(
+    home: Home, kinds: tuple[str, ...]
+) -> None:
+    with confined(home, kinds) as (group, daemon):
         job_id = enqueued(home, "bomb")
         eventually(lambda: int(group.read("pids.events").split()[1]) > 0)
         began = time.monotonic()
@@ -135,11 +144,6 @@ def test_a_fork_bomb_that_leaves_its_session_ends_with_its_attempt(
 def test_nor_does_it_help_to_be_another_process_all_the_time(
     home: Home, kinds: tuple[str, ...]
 ) -> None:
-    words = [*COMMAND, "run", "--set", "http.listen=127.0.0.1:0", *kinds]
-    with (
-        pids_group(PROCESSES) as group,
-        Daemon(group.command(words), home.environ()) as daemon,
-    ):
-        daemon.wait_until_ready()
+    with confined(home, kinds) as (group, daemon):
         assert ended(home, enqueued(home, "runner")) == "failed"
         eventually(lambda: group.processes == [daemon.process.pid])
