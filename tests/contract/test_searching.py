@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import pytest
@@ -14,6 +14,8 @@ from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.searching import Search
 from tests.contract.job_tools import ending, put, settle, take, take_one
 from tests.contract.rigs import Rig
+
+T = TypeVar("T")
 
 LOST = '{"type": "ConnectionError", "message": "Connection to 10.0.0.7 lost"}'
 FULL = '{"type": "OSError", "message": "no space left (100 %_\\\\ full)"}'
@@ -183,7 +185,7 @@ async def a_mixture(rig: Rig, rng: Random) -> list[JobRecord]:
 
 
 def a_filter(rng: Random, moments: Sequence[datetime]) -> JobFilter:
-    def perhaps(values: Sequence[object]) -> object:
+    def perhaps(values: Sequence[T]) -> T | None:
         return rng.choice(values) if rng.random() < 0.3 else None
 
     since, until = perhaps(moments), perhaps(moments)
