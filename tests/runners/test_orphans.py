@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-from musterd.workers.runners import orphans
+from musterd.workers.runners import child, launcher, orphans
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans down")
 
@@ -20,6 +20,11 @@ def sleeper() -> Generator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "60"]) as started:
         yield started
         started.kill()
+
+
+def test_all_write_the_same_tag() -> None:
+    """Children begin without the module that reads it."""
+    assert orphans.TAG_FIRST == child.TAG_FIRST == launcher.TAG_FIRST
 
 
 def test_all_processes_say_who_their_parent_is(sleeper: subprocess.Popen[bytes]) -> None:
